@@ -30,8 +30,8 @@ from sqlalchemy.orm import Session
 from benchmarks.measuring import Timing, kernelproof, print_timings, time_process, write_result
 from benchmarks.synthetic_attempts import ORIGINALS, Shape, add_all, fill, multiply, synthetic_run
 from kernelproof.db import records
-from kernelproof.db.base import Base
 from kernelproof.db.connection import Database, open_database
+from kernelproof.db.models import Base
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.scores.records import ViewName
 from kernelproof.db.store import open_store

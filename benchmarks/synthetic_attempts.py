@@ -13,8 +13,8 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from kernelproof.db import models, records
-from kernelproof.db.base import Base
 from kernelproof.db.connection import Database
+from kernelproof.db.models import Base
 from kernelproof.hashing import sha256_text
 from kernelproof.types import (
     Build,

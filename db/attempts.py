@@ -22,9 +22,9 @@ from sqlalchemy import (
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from kernelproof.db import attempts, leases, models, records
-from kernelproof.db.retraction import Retraction
+from kernelproof.db.columns import utc_now
+from kernelproof.db.models import Retraction
 from kernelproof.db.rows import insert
-from kernelproof.db.types import utc_now
 from kernelproof.db.views import AttemptLease, AttemptState, Content, ModelUsage, Spent
 from kernelproof.types import (
     AttemptKey,

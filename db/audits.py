@@ -5,41 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import Connection, ForeignKey, bindparam, select
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import Connection, bindparam, select
 
-from kernelproof.db.base import Base
-from kernelproof.db.columns import any_text, count, created_at, keyword, row_id
+from kernelproof.db.columns import utc_now
 from kernelproof.db.connection import Database
+from kernelproof.db.models import Audit
 from kernelproof.db.rows import batched
-from kernelproof.db.types import UtcTime, utc_now
 from kernelproof.types import Reproduction
 from kernelproof.types import ReproductionFinding as Finding
-
-
-class Audit(Base):
-    """Results that led the leaderboard, and what they were when `kernelproof audit` verified them again.
-    Append-only."""
-
-    __tablename__ = "audits"
-
-    id: Mapped[int] = row_id()
-    began: Mapped[str] = mapped_column(
-        UtcTime, comment="When the audit began (UTC, ISO 8601): equal for all results of one command."
-    )
-    seed: Mapped[int | None] = count("The seed by which the results were drawn; NULL where all were taken.")
-    verification_id: Mapped[int] = mapped_column(
-        ForeignKey("verifications.id"), index=True, comment="The verification that ranked."
-    )
-    reproduction_id: Mapped[int | None] = mapped_column(
-        ForeignKey("verifications.id"), comment="The new verification; NULL where nothing was run."
-    )
-    finding: Mapped[str] = keyword(
-        "`same` or `faster`: the result held. `ambiguous` or `not_comparable`: undecided. Any "
-        "other: it did not hold."
-    )
-    reason: Mapped[str] = any_text("The finding in words.")
-    created: Mapped[str] = created_at()
 
 
 class Found(NamedTuple):

@@ -9,12 +9,11 @@ from typing import Any
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
+from kernelproof.db.columns import utc_now
 from kernelproof.db.connection import Database
 from kernelproof.db.leases import is_free
-from kernelproof.db.models import Run
-from kernelproof.db.types import utc_now
+from kernelproof.db.models import Batch, Run
 from kernelproof.db.views import StoredBatch
-from kernelproof.db.work import Batch
 
 
 class Batches:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from sqlalchemy import Connection, RowMapping, func, select
 
-from kernelproof.db.reported import Reported
+from kernelproof.db.models import Reported
 from kernelproof.db.scores.asking import selected
 from kernelproof.db.scores.boards import kernel, natural, setting_order
 from kernelproof.db.scores.filters import Filters

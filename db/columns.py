@@ -1,13 +1,109 @@
-"""Columns of the tables, by what they hold. The comment of each is its documentation."""
+"""Column types, and columns by what they hold; the comment of a column is its documentation."""
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime
+from json import dumps, loads
 from typing import Any
 
-from sqlalchemy import Boolean, Float, ForeignKey, String
-from sqlalchemy.orm import MappedColumn, mapped_column
+from sqlalchemy import BigInteger, Boolean, Float, ForeignKey, Integer, String, Text, TypeDecorator, text
+from sqlalchemy.engine import Dialect
+from sqlalchemy.orm import MappedColumn, Session, mapped_column
 
-from kernelproof.db.types import SHA256, AnyText, Int64, Json, UtcTime
+SHA256 = String(64)
+"""A hex SHA-256."""
+
+Int64 = BigInteger().with_variant(Integer(), "sqlite")
+"""An integer of 64 bits. SQLite numbers rows by itself only where the type is called INTEGER."""
+
+UtcTime = String(32)
+"""UTC, ISO 8601 with milliseconds: sorts as text."""
+
+
+def utc_now() -> str:
+    """Now, as `UtcTime` columns hold it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+ESCAPED = "\ufdd0json:"
+"""How a text begins that PostgreSQL could not hold as it is: the rest is a JSON string. U+FDD0 is no
+character, so no text begins like this by accident; one that does is escaped itself."""
+
+
+class AnyText(TypeDecorator[str]):
+    """Any Python string. Models and compilers print what they like; a result must not be lost because it is
+    not valid Unicode.
+
+    Lone surrogates, which UTF-8 cannot hold, become a BLOB in SQLite. PostgreSQL's text has neither these nor
+    NUL, and gets `ESCAPED` and the text as JSON.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> Any:
+        if value is None:
+            return None
+        if dialect.name == "postgresql":
+            return _escaped(value)
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return value.encode("utf-8", "surrogatepass")
+        return value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
+        # An edited database may hold any bytes: they must still be read, to be named as altered.
+        if isinstance(value, bytes):
+            return _decoded(value)
+        return unescaped(value) if value and dialect.name == "postgresql" else value
+
+
+class Json(TypeDecorator[Any]):
+    """A JSON value as text. Infinity and NaN stay themselves (Python's spelling), Python None is NULL."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return None if value is None else dumps(value, separators=(",", ":"))
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        return None if value is None else loads(value)
+
+
+def _escaped(value: str) -> str:
+    plain = "\0" not in value and not value.startswith(ESCAPED)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        plain = False
+    return value if plain else ESCAPED + dumps(value)
+
+
+def unescaped(value: str) -> str:
+    """The text that PostgreSQL holds as `value`."""
+    if not value.startswith(ESCAPED):
+        return value
+    try:
+        return str(loads(value.removeprefix(ESCAPED)))
+    except ValueError:
+        return value  # edited
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return value.decode("utf-8", "replace")
+
+
+def clock(session: Session) -> float:
+    """Unix time by the database's clock: SQLite's is this machine's."""
+    if session.get_bind().dialect.name == "postgresql":
+        return float(session.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
+    return time.time()
 
 
 def any_text(comment: str) -> MappedColumn[Any]:

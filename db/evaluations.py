@@ -17,11 +17,11 @@ from sqlalchemy.orm import Session
 
 from kernelproof.db import records
 from kernelproof.db.backend import Listener
+from kernelproof.db.columns import clock
 from kernelproof.db.connection import Database
 from kernelproof.db.models import Problem as ProblemRow
-from kernelproof.db.service_tables import Evaluation
+from kernelproof.db.service_models import Evaluation
 from kernelproof.db.texts import keep
-from kernelproof.db.types import clock
 from kernelproof.types import FrozenRecord, Problem, VerifySettings
 
 State = Literal["queued", "building", "built", "running", "done", "failed", "expired", "cancelled"]

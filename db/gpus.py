@@ -13,11 +13,11 @@ from typing import Literal
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from kernelproof.db.columns import clock, utc_now
 from kernelproof.db.connection import Database
 from kernelproof.db.evaluations import LEASE_S
 from kernelproof.db.leases import is_gone
-from kernelproof.db.service_tables import Gpu
-from kernelproof.db.types import clock, utc_now
+from kernelproof.db.service_models import Gpu
 from kernelproof.types import FrozenRecord
 
 GpuState = Literal["free", "held", "set aside"]

@@ -19,7 +19,7 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from kernelproof.db.connection import Database
-from kernelproof.db.work import Lease
+from kernelproof.db.models import Lease
 from kernelproof.hashing import sha256_text
 
 _STARTED_TOLERANCE_S = 2.0

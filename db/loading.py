@@ -15,7 +15,7 @@ from sqlalchemy import BindParameter, bindparam
 from sqlalchemy.orm import Session
 
 from kernelproof.db import models, reported
-from kernelproof.db.retraction import Retraction
+from kernelproof.db.models import Retraction
 from kernelproof.db.rows import Reading, whole
 from kernelproof.db.texts import Library
 from kernelproof.db.views import StoredAttempt, StoredResponse, StoredVerification, VerificationKind
@@ -105,7 +105,7 @@ class _Attempt:
     responses: list[models.Response]
     candidate: models.Candidate | None
     judged: list[_Judged]
-    claim: reported.Reported | None
+    claim: models.Reported | None
 
     @property
     def texts(self) -> Iterator[str | None]:

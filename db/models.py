@@ -1,18 +1,24 @@
-"""The tables. Each column's comment is its documentation, which `kernelproof.db.documentation` prints.
-
-Long texts live once in `texts`, under their SHA-256. Rows that hold evidence (responses, verifications,
-checks, measurements ...) are only ever added: triggers in the first migration refuse to change them.
-"""
+"""All tables of the database, from leases and batches through attempts and their evidence to the queue of the
+service. `columns` has the kinds of columns, docs/reference/schema.md what they mean."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import (
+    CheckConstraint,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    MetaData,
+    UniqueConstraint,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from kernelproof.db.base import Base
 from kernelproof.db.columns import (
+    SHA256,
+    AnyText,
+    UtcTime,
     any_text,
     boolean,
     count,
@@ -25,7 +31,72 @@ from kernelproof.db.columns import (
     text_key,
     verification_key,
 )
-from kernelproof.db.types import SHA256
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+class Base(DeclarativeBase):
+    """What all tables share."""
+
+    metadata = MetaData(naming_convention=NAMING)
+
+
+class Lease(Base):
+    """Questions that a process is at work on. After a minute without renewal any process may take a lease."""
+
+    __tablename__ = "leases"
+
+    key: Mapped[str] = mapped_column(
+        AnyText,
+        primary_key=True,
+        comment="The attempt's question key, `attempt:N` where there is none, or `tune:...` for a tuning.",
+    )
+    owner: Mapped[str] = any_text("Machine, process and batch that hold it.")
+    renewed: Mapped[float] = number("Unix time of the last renewal, in seconds.")
+
+
+class Batch(Base):
+    """Commands that ask models or judge candidates: their configuration, progress and end."""
+
+    __tablename__ = "batches"
+
+    id: Mapped[int] = row_id()
+    owner: Mapped[str] = any_text("Machine and process of the command.")
+    name: Mapped[str | None] = any_text("The name of its runs.")
+    runs: Mapped[list[int]] = json("Numbers of the runs that it adds to, one for each model.")
+    config: Mapped[dict[str, Any]] = json("The whole configuration, resolved: `--like` starts from it.")
+    progress: Mapped[dict[str, Any]] = json("The progress that `kernelproof status` shows, as of `renewed`.")
+    renewed: Mapped[float] = number("Unix time of the last sign of life, in seconds.")
+    ended: Mapped[str | None] = any_text(
+        "How the command ended; NULL while it works, and after it was killed."
+    )
+    created: Mapped[str] = created_at()
+    finished: Mapped[str | None] = created_at("When the command ended.")
+
+
+class ServerBatch(Base):
+    """Batches of questions at a model's server, to be answered within a day."""
+
+    __tablename__ = "server_batches"
+
+    id: Mapped[int] = row_id()
+    server_id: Mapped[str] = any_text(
+        "The server's id of the batch. Until the server has given one: `?` and an id of kernelproof's."
+    )
+    model: Mapped[str] = any_text("`openai:MODEL`.")
+    base_url: Mapped[str | None] = any_text("The server's address, when one was set.")
+    keys: Mapped[list[str]] = json(
+        "Keys of its questions, sent as custom ids. Questions that failed are left out."
+    )
+    open: Mapped[bool] = boolean("True as long as answers may come.")
+    created: Mapped[str] = created_at()
+
 
 APPEND_ONLY = (
     *("responses", "verifications", "builds", "findings", "checks", "measurements"),
@@ -400,3 +471,140 @@ class Measurement(Base):
     compile_speedup_low: Mapped[float | None] = number("Lower end of its 95 % interval.")
     compile_speedup_high: Mapped[float | None] = number("Upper end of its 95 % interval.")
     roofline_fraction: Mapped[float | None] = number("The fraction reached, as in `roofline`.")
+
+
+class Retraction(Base):
+    """Verifications that no longer count, or count again. The newest row of a verification decides.
+    Append-only."""
+
+    __tablename__ = "retractions"
+
+    id: Mapped[int] = row_id()
+    verification_id: Mapped[int] = mapped_column(
+        ForeignKey("verifications.id"), index=True, comment="The verification."
+    )
+    counts: Mapped[bool] = boolean("False: retracted. True: the retraction was taken back.")
+    reason: Mapped[str] = any_text("The reason, in the words of the person who gave it.")
+    created: Mapped[str] = created_at()
+
+
+class Reported(Base):
+    """Claims that were published for an imported program. Verifications stand beside them. The newest
+    row of an attempt counts. Append-only."""
+
+    __tablename__ = "reported_results"
+
+    id: Mapped[int] = row_id()
+    attempt_id: Mapped[int] = mapped_column(
+        ForeignKey("attempts.id"), index=True, comment="The attempt that holds the program."
+    )
+    source: Mapped[str] = any_text("The file below the folder that was imported, or the line of a file.")
+    said_in: Mapped[str | None] = any_text("The file that makes the claim; NULL where nothing is claimed.")
+    compiled: Mapped[bool | None] = boolean(
+        "Whether the program compiled, as claimed; NULL: nothing is claimed."
+    )
+    correct: Mapped[bool | None] = boolean(
+        "Whether the program was correct, as claimed; NULL: nothing is claimed."
+    )
+    runtime_ms: Mapped[float | None] = number("Time of one call of the candidate, as claimed.")
+    baseline_ms: Mapped[float | None] = number("Time of one call of the reference, as claimed.")
+    speedup: Mapped[float | None] = number("The speedup as claimed, else `baseline_ms` over `runtime_ms`.")
+    device: Mapped[str | None] = any_text(
+        "The device that the program was measured on, in the words of the claim."
+    )
+    raw_sha256: Mapped[str | None] = text_key("The claim as it was written, as JSON.")
+    created: Mapped[str] = created_at()
+
+
+class Audit(Base):
+    """Results that led the leaderboard, and what they were when `kernelproof audit` verified them again.
+    Append-only."""
+
+    __tablename__ = "audits"
+
+    id: Mapped[int] = row_id()
+    began: Mapped[str] = mapped_column(
+        UtcTime, comment="When the audit began (UTC, ISO 8601): equal for all results of one command."
+    )
+    seed: Mapped[int | None] = count("The seed by which the results were drawn; NULL where all were taken.")
+    verification_id: Mapped[int] = mapped_column(
+        ForeignKey("verifications.id"), index=True, comment="The verification that ranked."
+    )
+    reproduction_id: Mapped[int | None] = mapped_column(
+        ForeignKey("verifications.id"), comment="The new verification; NULL where nothing was run."
+    )
+    finding: Mapped[str] = keyword(
+        "`same` or `faster`: the result held. `ambiguous` or `not_comparable`: undecided. Any "
+        "other: it did not hold."
+    )
+    reason: Mapped[str] = any_text("The finding in words.")
+    created: Mapped[str] = created_at()
+
+
+class ScoreFacts(Base):
+    """Facts that many verifications share: each combination is stored once. This is a cache: it may be
+    emptied together with `score_cells`."""
+
+    __tablename__ = "score_facts"
+
+    id: Mapped[int] = row_id()
+    facts: Mapped[list[Any]] = json("The fields of `Facts` in `db/scores/filters.py`, in their order.")
+
+
+class ScoreCell(Base):
+    """Packed rows of the leaderboard: the attempts of up to 1,024 samples of a run and problem. This is a
+    cache: it may be emptied, if all samples are listed in `score_changes`."""
+
+    __tablename__ = "score_cells"
+
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True, comment="The run.")
+    problem: Mapped[int] = mapped_column(ForeignKey("problems.id"), primary_key=True, comment="The problem.")
+    chunk: Mapped[int] = position_key("Number of the sample divided by 1,024.")
+    packed: Mapped[bytes] = mapped_column(
+        LargeBinary, comment="Records in the layout of `db/scores/layout.py`."
+    )
+
+
+class ScoreChange(Base):
+    """Samples that changed since they were packed. Triggers list them where an attempt, answer, verification
+    or retraction is stored; the next leaderboard packs them, and empties the list."""
+
+    __tablename__ = "score_changes"
+
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True, comment="The run.")
+    problem: Mapped[int] = mapped_column(ForeignKey("problems.id"), primary_key=True, comment="The problem.")
+    sample: Mapped[int] = position_key("The sample.")
+
+
+class CurrentPolicy(Base):
+    """The policy under which results rank: that of the newest program that opened the database. One row."""
+
+    __tablename__ = "current_policy"
+
+    policy: Mapped[str] = mapped_column(
+        AnyText, primary_key=True, comment="The policy, as verifications have it."
+    )
+
+
+class RunTag(Base):
+    """Words that people put on runs, to find them together."""
+
+    __tablename__ = "run_tags"
+
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True, comment="The run.")
+    tag: Mapped[str] = mapped_column(AnyText, primary_key=True, comment="The word.")
+    created: Mapped[str] = created_at()
+
+
+class Link(Base):
+    """The chain of hashes of databases that development versions before 0.2 wrote: the `db check` of such a
+    version verifies it. Nothing is added now."""
+
+    __tablename__ = "hash_chain"
+
+    id: Mapped[int] = row_id()
+    record: Mapped[str] = keyword("The table of the row, or `migration`.")
+    number: Mapped[int] = count("The row's `id` in that table, or the number of links before a `migration`.")
+    content: Mapped[bytes] = mapped_column(LargeBinary, comment="SHA-256 of the row and of its evidence.")
+    sha256: Mapped[bytes] = mapped_column(LargeBinary, comment="SHA-256 of this link and the one before.")
+    created: Mapped[str | None] = created_at("Of a `migration`; else NULL.")

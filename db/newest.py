@@ -12,11 +12,8 @@ from kernelproof.db.attempts import retracted
 from kernelproof.db.batches import is_alive
 from kernelproof.db.connection import Database
 from kernelproof.db.counting import order_in_sql
-from kernelproof.db.reported import Reported
-from kernelproof.db.retraction import Retraction
+from kernelproof.db.models import Batch, Reported, Retraction, RunTag
 from kernelproof.db.scores.filters import Filters, problem_passes, run_passes
-from kernelproof.db.scores.tables import RunTag
-from kernelproof.db.work import Batch
 from kernelproof.hashing import sha256_json
 from kernelproof.types import FrozenRecord, Interval, Pace, Status
 

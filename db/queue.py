@@ -41,15 +41,15 @@ from kernelproof.choices import Role
 from kernelproof.db import loading
 from kernelproof.db.attempts import Finished, add_finished
 from kernelproof.db.backend import Listener
+from kernelproof.db.columns import clock
 from kernelproof.db.connection import Database
 from kernelproof.db.evaluations import ENDED, LEASE_S, LEASED, WAITING, WORK, State
 from kernelproof.db.gpus import LeasedGpu, is_held
 from kernelproof.db.leases import is_gone
 from kernelproof.db.models import Problem as ProblemRow
 from kernelproof.db.rows import Reading, whole
-from kernelproof.db.service_tables import Evaluation, Worker
+from kernelproof.db.service_models import Evaluation, Worker
 from kernelproof.db.texts import Library
-from kernelproof.db.types import clock
 from kernelproof.types import Problem, VerifySettings
 
 TOGETHER = 2

@@ -6,45 +6,16 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ForeignKey, bindparam, func, select
-from sqlalchemy.orm import Mapped, Session, mapped_column
+from sqlalchemy import bindparam, func, select
+from sqlalchemy.orm import Session
 
 from kernelproof.db import attempts, models, records
-from kernelproof.db.base import Base
-from kernelproof.db.columns import any_text, boolean, created_at, number, row_id, text_key
+from kernelproof.db.columns import utc_now
+from kernelproof.db.models import Reported
 from kernelproof.db.rows import Reading, whole
 from kernelproof.db.texts import Library, keep_optional
-from kernelproof.db.types import utc_now
 from kernelproof.types import Extraction, Problem, Response, RunSettings
 from kernelproof.types.reported import ReportedResult
-
-
-class Reported(Base):
-    """Claims that were published for an imported program. Verifications stand beside them. The newest
-    row of an attempt counts. Append-only."""
-
-    __tablename__ = "reported_results"
-
-    id: Mapped[int] = row_id()
-    attempt_id: Mapped[int] = mapped_column(
-        ForeignKey("attempts.id"), index=True, comment="The attempt that holds the program."
-    )
-    source: Mapped[str] = any_text("The file below the folder that was imported, or the line of a file.")
-    said_in: Mapped[str | None] = any_text("The file that makes the claim; NULL where nothing is claimed.")
-    compiled: Mapped[bool | None] = boolean(
-        "Whether the program compiled, as claimed; NULL: nothing is claimed."
-    )
-    correct: Mapped[bool | None] = boolean(
-        "Whether the program was correct, as claimed; NULL: nothing is claimed."
-    )
-    runtime_ms: Mapped[float | None] = number("Time of one call of the candidate, as claimed.")
-    baseline_ms: Mapped[float | None] = number("Time of one call of the reference, as claimed.")
-    speedup: Mapped[float | None] = number("The speedup as claimed, else `baseline_ms` over `runtime_ms`.")
-    device: Mapped[str | None] = any_text(
-        "The device that the program was measured on, in the words of the claim."
-    )
-    raw_sha256: Mapped[str | None] = text_key("The claim as it was written, as JSON.")
-    created: Mapped[str] = created_at()
 
 
 class Imported(NamedTuple):

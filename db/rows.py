@@ -15,7 +15,7 @@ from sqlalchemy import CursorResult, Insert, Select, Table, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from kernelproof.db.base import Base
+from kernelproof.db.models import Base
 
 Tables = tuple[type[Base], ...]
 

@@ -8,9 +8,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from kernelproof.db import attempts
+from kernelproof.db.columns import utc_now
 from kernelproof.db.connection import Database
-from kernelproof.db.types import utc_now
-from kernelproof.db.work import ServerBatch
+from kernelproof.db.models import ServerBatch
 from kernelproof.providers import BatchJournal, OpenBatch
 
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
+from kernelproof.db.columns import clock, utc_now
 from kernelproof.db.connection import Database
 from kernelproof.db.evaluations import LEASE_S, Evaluations
 from kernelproof.db.gpus import Gpus
 from kernelproof.db.queue import JobQueue
-from kernelproof.db.service_tables import Caller, Worker
-from kernelproof.db.types import clock, utc_now
+from kernelproof.db.service_models import Caller, Worker
 from kernelproof.errors import UsageError
 from kernelproof.hashing import sha256_text
 from kernelproof.types import FrozenRecord

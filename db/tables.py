@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from kernelproof.db import audits, hash_chain, models, reported, retraction, service_tables, work
-from kernelproof.db.base import Base
-from kernelproof.db.scores import tables as scores
+from kernelproof.db import models, service_models
+from kernelproof.db.models import Base
 
 __all__ = ["Base", "all_tables"]
 
-_MODULES = [
-    module.__name__
-    for module in (work, models, retraction, reported, audits, scores, hash_chain, service_tables)
-]
-
 
 def all_tables() -> list[type[Base]]:
-    """Their classes, module by module, in the order in which each module defines them."""
-    return sorted(Base.__subclasses__(), key=lambda table: _MODULES.index(table.__module__))
+    """Their classes, in the order of the schema's documentation: those of `models`, then the service's."""
+    modules = [models.__name__, service_models.__name__]
+    return sorted(Base.__subclasses__(), key=lambda table: modules.index(table.__module__))

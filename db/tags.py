@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from kernelproof.db.columns import utc_now
 from kernelproof.db.connection import Database
-from kernelproof.db.scores.tables import RunTag
-from kernelproof.db.types import utc_now
+from kernelproof.db.models import RunTag
 
 
 class Tags:

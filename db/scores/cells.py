@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy import Connection, text
 
+from kernelproof.db.columns import AnyText
 from kernelproof.db.scores.filters import Facts
 from kernelproof.db.scores.layout import CHUNK, ROW, Records
 from kernelproof.db.scores.packing import PackedRecords, pack
-from kernelproof.db.types import AnyText
 
 RETRACTED = "retracted"
 """The status of an attempt all of whose verifications are retracted."""

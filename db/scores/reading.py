@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
+from kernelproof.db.columns import AnyText
 from kernelproof.db.scores.cells import Cell, FactBook, any_changed, merged
 from kernelproof.db.scores.filters import (
     Facts,
@@ -18,7 +19,6 @@ from kernelproof.db.scores.filters import (
 )
 from kernelproof.db.scores.layout import Rows
 from kernelproof.db.scores.packing import PackedRecords
-from kernelproof.db.types import AnyText
 
 _RUNS = text("SELECT id, name, kind, model, template, strategy FROM runs ORDER BY id").columns(
     name=AnyText, model=AnyText, template=AnyText, strategy=AnyText

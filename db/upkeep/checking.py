@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from sqlalchemy import Connection, Table, text
 from sqlalchemy.exc import DatabaseError
 
+from kernelproof.db.columns import unescaped
 from kernelproof.db.connection import HEAD, open_as_it_is, steps_from
 from kernelproof.db.ddl import DEEDS, refusing
 from kernelproof.db.models import APPEND_ONLY
 from kernelproof.db.tables import Base
-from kernelproof.db.types import unescaped
 from kernelproof.errors import UsageError
 from kernelproof.types import FrozenRecord
 from kernelproof.workspace import DatabasePlace

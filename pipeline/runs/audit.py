@@ -9,10 +9,10 @@ from functools import cache
 from typing import NamedTuple
 
 from kernelproof.backends import BACKENDS
+from kernelproof.db.columns import utc_now
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.scores.records import Kernel, Source, ViewName
 from kernelproof.db.store import Store
-from kernelproof.db.types import utc_now
 from kernelproof.errors import UsageError
 from kernelproof.runs.reproduction import reproduce
 from kernelproof.types import Reproduction, Setting, VerifySettings

@@ -10,8 +10,8 @@ from typing import Any
 
 import anyio
 
+from kernelproof.db.columns import utc_now
 from kernelproof.db.store import Store
-from kernelproof.db.types import utc_now
 from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import StoreError
 from kernelproof.jobs import Job, Judge, Purpose

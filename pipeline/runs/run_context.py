@@ -8,8 +8,8 @@ from pathlib import Path
 
 import anyio
 
+from kernelproof.db.columns import utc_now
 from kernelproof.db.store import Store
-from kernelproof.db.types import utc_now
 from kernelproof.db.views import AttemptLease, AttemptState, StoredAttempt
 from kernelproof.extraction.normalise import normalized_hash
 from kernelproof.jobs import Judge

@@ -13,9 +13,9 @@ from sqlalchemy import select
 from kernelproof.db import leases
 from kernelproof.db.connection import open_database
 from kernelproof.db.leases import is_gone, new_owner
+from kernelproof.db.models import Lease
 from kernelproof.db.store import Store
 from kernelproof.db.views import AttemptLease
-from kernelproof.db.work import Lease
 from kernelproof.types import Status, VerifySettings
 from kernelproof.workspace import address
 from tests.db import samples

@@ -24,7 +24,7 @@ from kernelproof import backends
 from kernelproof.choices import Role
 from kernelproof.db.evaluations import MOST_LOSSES, OPEN, KeyConflict, Submitted
 from kernelproof.db.queue import TOGETHER, JobQueue, LeasedJob, NoResult, WorkerCapabilities
-from kernelproof.db.service_tables import Evaluation
+from kernelproof.db.service_models import Evaluation
 from kernelproof.db.store import Store
 from kernelproof.types import VerifySettings
 from tests.db import samples

@@ -15,10 +15,9 @@ from sqlalchemy import create_engine
 
 import kernelproof.db
 from kernelproof.db.connection import HEAD
-from kernelproof.db.models import APPEND_ONLY
+from kernelproof.db.models import APPEND_ONLY, Base
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store, open_store
-from kernelproof.db.tables import Base
 from kernelproof.errors import StoreError
 from kernelproof.types import Status
 from tests.db import samples

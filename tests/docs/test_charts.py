@@ -7,8 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import Column
 
-from kernelproof.db.base import Base
-from kernelproof.db.work import Batch, Lease, ServerBatch
+from kernelproof.db.models import Base, Batch, Lease, ServerBatch
 
 PAGE = Path(__file__).parents[2] / "docs" / "charts.md"
 RELATION = re.compile(r"^ {4}(\w+) (\S+) (\w+) : (\w+)$", re.MULTILINE)

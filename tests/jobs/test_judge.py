@@ -11,8 +11,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kernelproof.db.columns import utc_now
 from kernelproof.db.store import Store
-from kernelproof.db.types import utc_now
 from kernelproof.errors import MachineError
 from kernelproof.jobs import AppendTo, Job, Judge, NewAttempt, Purpose, Verdict
 from kernelproof.jobs.job import files_run

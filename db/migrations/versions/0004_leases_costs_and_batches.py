@@ -9,8 +9,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from kernelproof.db.columns import Int64
 from kernelproof.db.ddl import MOMENT, add_reference, forbid, needed, optional, permit
-from kernelproof.db.types import Int64
 
 revision = "0004_leases_costs_and_batches"
 down_revision = "0003_both_clocks_and_more_evidence"

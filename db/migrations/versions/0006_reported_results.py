@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from kernelproof.db.columns import Int64
 from kernelproof.db.ddl import MOMENT, SHA256, forbid, needed, optional
-from kernelproof.db.types import Int64
 
 revision = "0006_reported_results"
 down_revision = "0005_why_there_is_no_program"

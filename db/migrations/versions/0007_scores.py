@@ -11,8 +11,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
+from kernelproof.db.columns import Int64
 from kernelproof.db.ddl import MOMENT, after, forbid, needed, optional, permit
-from kernelproof.db.types import Int64
 
 revision = "0007_scores"
 down_revision = "0006_reported_results"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from kernelproof.db.columns import Int64
 from kernelproof.db.ddl import add_reference
-from kernelproof.db.types import Int64
 
 revision = "0008_plans_and_repeats"
 down_revision = "0007_scores"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from kernelproof.db.columns import Int64
 from kernelproof.db.ddl import MOMENT, needed, optional
-from kernelproof.db.types import Int64
 
 revision = "0013_gpus"
 down_revision = "0012_builders"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from kernelproof.db.types import Int64
+from kernelproof.db.columns import Int64
 
 revision = "0014_losses"
 down_revision = "0013_gpus"

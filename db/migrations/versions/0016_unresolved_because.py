@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from kernelproof.db.types import AnyText
+from kernelproof.db.columns import AnyText
 
 revision = "0016_unresolved_because"
 down_revision = "0015_held"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from kernelproof.db.columns import Int64
 from kernelproof.db.ddl import after, drop_trigger
-from kernelproof.db.types import Int64
 
 revision = "0019_changed_samples"
 down_revision = "0018_artefacts_by_key"

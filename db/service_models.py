@@ -1,4 +1,4 @@
-"""The tables of the evaluation service: its callers, and the queue of what they sent."""
+"""The tables of the evaluation service: its callers, its queue, workers and GPUs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,20 @@ from typing import Any
 from sqlalchemy import ForeignKey, Index, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from kernelproof.db.base import Base
-from kernelproof.db.columns import any_text, boolean, count, created_at, json, keyword, number, text_key
-from kernelproof.db.types import SHA256, AnyText, Int64
+from kernelproof.db.columns import (
+    SHA256,
+    AnyText,
+    Int64,
+    any_text,
+    boolean,
+    count,
+    created_at,
+    json,
+    keyword,
+    number,
+    text_key,
+)
+from kernelproof.db.models import Base
 
 
 class Caller(Base):
