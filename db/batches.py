@@ -1,19 +1,24 @@
-"""Batches: one row for each command that asks or judges; what `kernelproof status` and `--like` read."""
+"""What stands beside runs: batches, one row for each command that asks or judges, which `--like` and the
+status of runs read; the tags that people put on runs; and batches of questions at a model's server.
+"""
 
 from __future__ import annotations
 
 import re
 import time
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import or_, select
+from sqlalchemy import delete, or_, select
 from sqlalchemy.orm import Session
 
+from kernelproof.db import attempts
 from kernelproof.db.columns import utc_now
 from kernelproof.db.connection import Database
 from kernelproof.db.leases import is_free
-from kernelproof.db.models import Batch, Run
+from kernelproof.db.models import Batch, Run, RunTag, ServerBatch
 from kernelproof.db.views import StoredBatch
+from kernelproof.providers import BatchJournal, OpenBatch
 
 
 class Batches:
@@ -86,3 +91,102 @@ def _stored(row: Batch) -> StoredBatch:
 def is_alive(row: Batch) -> bool:
     """Whether the process of a batch is at work."""
     return row.ended is None and not is_free(row.owner, row.renewed)
+
+
+class Tags:
+    """The tags of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, runs: Sequence[int], tags: Sequence[str]) -> int:
+        """Puts tags on runs; how many were not there before."""
+
+        def add(session: Session) -> int:
+            there = self._of(session, runs)
+            new = {(run, tag) for run in runs for tag in tags} - there
+            session.add_all(RunTag(run_id=run, tag=tag, created=utc_now()) for run, tag in sorted(new))
+            return len(new)
+
+        return self._database.write(add)
+
+    def remove(self, runs: Sequence[int], tags: Sequence[str]) -> int:
+        """Takes tags off runs; how many were there."""
+
+        def remove(session: Session) -> int:
+            before = self._of(session, runs)
+            session.execute(delete(RunTag).where(RunTag.run_id.in_(runs), RunTag.tag.in_(tags)))
+            return len(before) - len(self._of(session, runs))
+
+        return self._database.write(remove)
+
+    def of(self, runs: Sequence[int]) -> dict[int, list[str]]:
+        """The tags of these runs, by name."""
+        found: dict[int, list[str]] = {run: [] for run in runs}
+        for run, tag in sorted(self._database.read(lambda session: self._of(session, runs))):
+            found[run].append(tag)
+        return found
+
+    @staticmethod
+    def _of(session: Session, runs: Sequence[int]) -> set[tuple[int, str]]:
+        rows = session.execute(select(RunTag.run_id, RunTag.tag).where(RunTag.run_id.in_(runs)))
+        return {(row.run_id, row.tag) for row in rows}
+
+
+class ServerBatchJournal(BatchJournal):
+    """The table `server_batches`. A batch is open as long as a question of it has no answer in the store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def open_batches(self, model: str, base_url: str | None) -> list[OpenBatch]:
+        """The open batches of a model; those whose answers are all stored are closed now."""
+
+        def found(session: Session) -> list[OpenBatch]:
+            mine = (ServerBatch.model == model, ServerBatch.base_url.is_(base_url))
+            query = select(ServerBatch).where(*mine, ServerBatch.open.is_(True)).order_by(ServerBatch.id)
+            rows = session.scalars(query).all()
+            stored = attempts.answered(session, {key for row in rows for key in row.keys}) if rows else set()
+            for row in rows:
+                row.open = not stored.issuperset(row.keys)
+            return [
+                OpenBatch(row.server_id, [key for key in row.keys if key not in stored])
+                for row in rows
+                if row.open
+            ]
+
+        return self._database.write(found)
+
+    def submitted(self, model: str, base_url: str | None, batch_id: str, keys: Sequence[str]) -> None:
+        """Adds a row."""
+        row = ServerBatch(server_id=batch_id, model=model, base_url=base_url, keys=list(keys), open=True)
+        row.created = utc_now()
+        self._database.write(lambda session: session.add(row))
+
+    def renamed(self, batch_id: str, new: str) -> None:
+        """Puts the server's id in the place of our own."""
+
+        def rename(session: Session) -> None:
+            for row in _rows(session, batch_id):
+                row.server_id = new
+
+        self._database.write(rename)
+
+    def closed(self, batch_id: str, keys: Collection[str] | None = None) -> None:
+        """Takes questions out of a batch, or closes it."""
+        gone = None if keys is None else set(keys)
+
+        def close(session: Session) -> None:
+            for row in _rows(session, batch_id):
+                left = [] if gone is None else [key for key in row.keys if key not in gone]
+                if left:
+                    row.keys = left
+                else:
+                    row.open = False
+
+        self._database.write(close)
+
+
+def _rows(session: Session, batch_id: str) -> Sequence[ServerBatch]:
+    query = select(ServerBatch).where(ServerBatch.server_id == batch_id, ServerBatch.open.is_(True))
+    return session.scalars(query).all()

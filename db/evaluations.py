@@ -20,8 +20,8 @@ from kernelproof.db.backend import Listener
 from kernelproof.db.columns import clock
 from kernelproof.db.connection import Database
 from kernelproof.db.models import Problem as ProblemRow
+from kernelproof.db.rows import keep
 from kernelproof.db.service_models import Evaluation
-from kernelproof.db.texts import keep
 from kernelproof.types import FrozenRecord, Problem, VerifySettings
 
 State = Literal["queued", "building", "built", "running", "done", "failed", "expired", "cancelled"]

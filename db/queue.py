@@ -47,9 +47,8 @@ from kernelproof.db.evaluations import ENDED, LEASE_S, LEASED, WAITING, WORK, St
 from kernelproof.db.gpus import LeasedGpu, is_held
 from kernelproof.db.leases import is_gone
 from kernelproof.db.models import Problem as ProblemRow
-from kernelproof.db.rows import Reading, whole
+from kernelproof.db.rows import Library, Reading, whole
 from kernelproof.db.service_models import Evaluation, Worker
-from kernelproof.db.texts import Library
 from kernelproof.types import Problem, VerifySettings
 
 TOGETHER = 2

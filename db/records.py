@@ -12,8 +12,7 @@ from sqlalchemy.orm import Session
 from kernelproof.db import models
 from kernelproof.db.columns import utc_now
 from kernelproof.db.models import Base
-from kernelproof.db.rows import add_missing, insert
-from kernelproof.db.texts import keep, keep_optional
+from kernelproof.db.rows import add_missing, insert, keep, keep_optional
 from kernelproof.db.views import VerificationKind
 from kernelproof.types import (
     Environment,

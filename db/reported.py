@@ -12,8 +12,7 @@ from sqlalchemy.orm import Session
 from kernelproof.db import attempts, models, records
 from kernelproof.db.columns import utc_now
 from kernelproof.db.models import Reported
-from kernelproof.db.rows import Reading, whole
-from kernelproof.db.texts import Library, keep_optional
+from kernelproof.db.rows import Library, Reading, keep_optional, whole
 from kernelproof.types import Extraction, Problem, Response, RunSettings
 from kernelproof.types.reported import ReportedResult
 

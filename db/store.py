@@ -16,19 +16,16 @@ from sqlalchemy.orm import Session
 from kernelproof.db import attempts, leases, loading, models, records, reported
 from kernelproof.db.attempts import Finished, add_finished
 from kernelproof.db.audits import Audits
-from kernelproof.db.batches import Batches, runs_named
+from kernelproof.db.batches import Batches, ServerBatchJournal, Tags, runs_named
 from kernelproof.db.columns import utc_now
 from kernelproof.db.connection import Database, open_database
 from kernelproof.db.leases import Leases
+from kernelproof.db.loading import Newest
 from kernelproof.db.models import Retraction
-from kernelproof.db.newest import Newest
 from kernelproof.db.reported import Imported, Kept
-from kernelproof.db.rows import batched
+from kernelproof.db.rows import Library, batched
 from kernelproof.db.scores.queries import ScoreQueries
-from kernelproof.db.server_batches import ServerBatchJournal
 from kernelproof.db.service import ServiceData
-from kernelproof.db.tags import Tags
-from kernelproof.db.texts import Library
 from kernelproof.db.views import (
     AttemptLease,
     AttemptState,

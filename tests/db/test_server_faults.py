@@ -17,8 +17,8 @@ from sqlalchemy.orm import Session
 from kernelproof.db import backend, connection, postgresql_connection
 from kernelproof.db.connection import Database, open_database
 from kernelproof.db.models import Run
+from kernelproof.db.rows import keep
 from kernelproof.db.store import Store, open_store
-from kernelproof.db.texts import keep
 from kernelproof.errors import StoreError
 from kernelproof.workspace import ServerDatabase
 from tests.db import samples

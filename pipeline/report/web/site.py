@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from markupsafe import Markup
 
-from kernelproof.db.newest import MOST_BATCHES, State
+from kernelproof.db.loading import MOST_BATCHES, State
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store, open_store
 from kernelproof.errors import KernelproofError, StoreError, UsageError
