@@ -464,7 +464,7 @@ def _state(session: Session) -> State:
 
 def _passing(session: Session, filters: Filters) -> list[ColumnElement[bool]]:
     """Conditions: an attempt passes the filters on runs, problems, turns and days."""
-    from kernelproof.db.scores.reading import read_problems, read_runs  # they bring numpy
+    from kernelproof.db.scores.score_table import read_problems, read_runs  # they bring numpy
 
     a, connection = models.Attempt, session.connection()
     runs, problems = read_runs(connection), read_problems(connection)

@@ -561,7 +561,7 @@ class ScoreCell(Base):
     problem: Mapped[int] = mapped_column(ForeignKey("problems.id"), primary_key=True, comment="The problem.")
     chunk: Mapped[int] = position_key("Number of the sample divided by 1,024.")
     packed: Mapped[bytes] = mapped_column(
-        LargeBinary, comment="Records in the layout of `db/scores/layout.py`."
+        LargeBinary, comment="Records in the layout of `db/scores/packing.py`."
     )
 
 

@@ -1,16 +1,19 @@
-"""The views of the leaderboard, from the attempts that were selected."""
+"""The views of the leaderboard, and the audits of the results that lead them."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+from sqlalchemy import Connection
 
+from kernelproof.db.audits import newest_audits
 from kernelproof.db.scores.filters import RunFacts
-from kernelproof.db.scores.layout import Floats, Ints, Truths, dense
+from kernelproof.db.scores.packing import Floats, Ints, Truths, dense
 from kernelproof.db.scores.records import (
+    Audited,
     Kernel,
     KernelScores,
     Mean,
@@ -197,3 +200,33 @@ def setting_order(setting: Setting) -> tuple[str, str, str, str, str, bool]:
     """The order in which settings are shown."""
     rules = (setting.numerics, setting.purity, not setting.own_kernel)
     return setting.backend, setting.size, setting.device or "", *rules
+
+
+def audited(connection: Connection, problems: Iterable[ProblemScores]) -> tuple[Audited, ...]:
+    """For each board of which a leading result was audited: how many of them held when they last were.
+
+    A result that took the lead since is not audited.
+    """
+    leaders: dict[tuple[object, ...], list[tuple[ProblemScores, int]]] = {}
+    for row in problems:
+        if row.best is not None:
+            leaders.setdefault((row.source, row.setting), []).append((row, row.best.verification_id))
+    every = [number for board in leaders.values() for _, number in board]
+    found = newest_audits(connection, every)
+    said = []
+    for board in leaders.values():
+        audits = [found[number] for _, number in board if number in found]
+        if audits:
+            first = board[0][0]
+            said.append(
+                Audited(
+                    source=first.source,
+                    setting=first.setting,
+                    ranked=len(board),
+                    audited=len(audits),
+                    held=sum(audit.finding.confirms for audit in audits),
+                    refuted=sum(audit.finding.refutes for audit in audits),
+                    last=max(audit.created for audit in audits),
+                )
+            )
+    return tuple(said)

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelproof.db.scores.boards import SOURCES, firsts, geometric_mean, natural, setting_order, sources
 from kernelproof.db.scores.filters import RunFacts
-from kernelproof.db.scores.layout import dense
+from kernelproof.db.scores.packing import dense
 from kernelproof.db.scores.records import Mean, Source
 from kernelproof.db.scores.selecting import Selected
 from kernelproof.db.scores.statistics import mean_interval, sign_test, signed_rank_test

@@ -12,19 +12,26 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from sqlalchemy import Connection
+from pydantic import ValidationError
+from sqlalchemy import Connection, select
+from sqlalchemy.orm import Session
 
 from kernelproof.db.connection import Database, open_database
+from kernelproof.db.models import Measurement
+from kernelproof.db.rows import batched
 from kernelproof.db.scores.filters import Filters
+from kernelproof.errors import StoreError
+from kernelproof.types import Roofline
 from kernelproof.workspace import DatabasePlace
 
-if TYPE_CHECKING:  # they bring numpy, which takes its time
-    from kernelproof.db.claims import Claims
-    from kernelproof.db.scores.choosing import Chosen
+if TYPE_CHECKING:
     from kernelproof.db.scores.comparing import Comparison, Kind
-    from kernelproof.db.scores.curves import Curves
+    from kernelproof.db.scores.groups import Curves
+    from kernelproof.db.scores.leaderboard_query import Chosen
     from kernelproof.db.scores.records import Leaderboard, ViewName
+    from kernelproof.db.scores.reported_results import Claims
     from kernelproof.types import Roofline
+
 
 T = TypeVar("T")
 
@@ -55,14 +62,14 @@ class ScoreQueries:
 
         `top`: most kernels of each setting in the view `kernel`; None for all.
         """
-        from kernelproof.db.scores.asking import leaderboard
+        from kernelproof.db.scores.leaderboard_query import leaderboard
 
         return self._asked(lambda c: leaderboard(c, filters or Filters(), views, top))
 
     def curves(self, filters: Filters | None = None) -> tuple[Curves, ...]:
         """Each model's speedups, and what it reaches with fewer turns or tokens, for each setting."""
-        from kernelproof.db.scores.curves import curves
-        from kernelproof.db.scores.reading import read_book
+        from kernelproof.db.scores.groups import curves
+        from kernelproof.db.scores.score_table import read_book
 
         def ask(connection: Connection) -> tuple[Curves, ...]:
             chosen = filters or Filters()
@@ -72,9 +79,7 @@ class ScoreQueries:
 
     def rooflines(self, verifications: Collection[int]) -> dict[int, Roofline]:
         """The rooflines of those verifications that have one."""
-        from kernelproof.db.scores.rooflines import rooflines
-
-        return self._database.read(lambda session: rooflines(session, verifications))
+        return self._database.read(lambda session: _rooflines(session, verifications))
 
     def comparison(
         self, a: str, b: str, kind: Kind | None = None, filters: Filters | None = None
@@ -83,19 +88,19 @@ class ScoreQueries:
 
         Raises UsageError where A and B name nothing, or things of different kinds.
         """
-        from kernelproof.db.scores.asking import comparison
+        from kernelproof.db.scores.leaderboard_query import comparison
 
         return self._asked(lambda c: comparison(c, filters or Filters(), a, b, kind))
 
     def chosen(self, filters: Filters | None = None) -> Chosen:
         """The finished attempts that pass the filters, each turn, with the verification that counts."""
-        from kernelproof.db.scores.choosing import chosen
+        from kernelproof.db.scores.leaderboard_query import chosen
 
         return self._asked(lambda c: chosen(c, filters or Filters()))
 
     def claims(self, filters: Filters | None = None) -> Claims:
         """Claims about imported programs, beside the verdicts of this database."""
-        from kernelproof.db.claims import claims
+        from kernelproof.db.scores.reported_results import claims
 
         return self._asked(lambda c: claims(c, filters or Filters()))
 
@@ -104,7 +109,7 @@ class ScoreQueries:
 
         Of the other filters only those on runs and problems are asked.
         """
-        from kernelproof.db.scores.stale import stale_attempts
+        from kernelproof.db.scores.leaderboard_query import stale_attempts
 
         return self._asked(lambda c: stale_attempts(c, filters or Filters()))
 
@@ -113,10 +118,28 @@ class ScoreQueries:
 
         Where the file cannot be written now, nothing is packed, and the question merges what changed itself.
         """
-        from kernelproof.db.scores.cells import any_changed, pack_some
+        from kernelproof.db.scores.score_table import any_changed, pack_some
 
         database = self._database
         if database.ask(any_changed):
             while database.write_if_free(pack_some):
                 pass
         return database.ask(ask)
+
+
+def _rooflines(session: Session, verifications: Collection[int]) -> dict[int, Roofline]:
+    """The roofline of each verification that has one.
+
+    Raises StoreError for one that makes no sense.
+    """
+    found = {}
+    for some in batched(sorted(set(verifications))):
+        asked = select(Measurement.verification_id, Measurement.roofline).where(
+            Measurement.verification_id.in_(some), Measurement.roofline.is_not(None)
+        )
+        for number, roofline in session.execute(asked).all():
+            try:
+                found[number] = Roofline.model_validate(roofline)
+            except ValidationError as error:
+                raise StoreError(f"the roofline of verification {number} cannot be read: edited") from error
+    return found

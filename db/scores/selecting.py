@@ -14,7 +14,6 @@ from functools import cached_property
 import numpy as np
 
 from kernelproof.db.counting import NO_JUDGEMENT, rank_verification
-from kernelproof.db.scores.cells import RETRACTED
 from kernelproof.db.scores.filters import (
     ERROR_CLASSES,
     Facts,
@@ -22,8 +21,8 @@ from kernelproof.db.scores.filters import (
     policy_passes,
     setting_passes,
 )
-from kernelproof.db.scores.layout import Floats, Ints, Rows, Truths, dense, distinct, starts, steps
-from kernelproof.db.scores.reading import Book
+from kernelproof.db.scores.packing import Floats, Ints, Rows, Truths, dense, distinct, starts, steps
+from kernelproof.db.scores.score_table import RETRACTED, ScoreTable
 from kernelproof.types import Pace, Setting, Status
 
 CORRECT = Status.CORRECT.value
@@ -33,7 +32,7 @@ CORRECT = Status.CORRECT.value
 class Selected:
     """The attempts that count, a row for each setting of each; equal rows of all columns belong together."""
 
-    book: Book
+    book: ScoreTable
     rows: Rows
     """By run, problem, sample, setting and turn."""
     rule: Ints
@@ -148,7 +147,7 @@ def _accepted(facts: Facts, filters: Filters) -> bool:
     return wanted is None or found is None or ERROR_CLASSES.index(found) <= ERROR_CLASSES.index(wanted)
 
 
-def select(book: Book, filters: Filters) -> Selected:
+def select(book: ScoreTable, filters: Filters) -> Selected:
     """The attempts that pass the filters, each with the verification that counts under each setting."""
     facts = _FactColumns(book.facts, filters)
     rows = book.rows

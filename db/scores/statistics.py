@@ -7,7 +7,7 @@ from math import comb, erfc, sqrt
 
 import numpy as np
 
-from kernelproof.db.scores.layout import Floats
+from kernelproof.db.scores.packing import Floats
 from kernelproof.types import Interval
 
 Z = 1.959963984540054

@@ -14,7 +14,7 @@ from kernelproof.report.plain import json_line, say
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
-    from kernelproof.db.upkeep.checking import Trouble
+    from kernelproof.db.maintenance import Trouble
 
 db_app = CommandLine(help="Look after the database: check, backup, vacuum, upgrade.")
 
@@ -25,7 +25,7 @@ def check(*, as_json: JsonOption = False, storage: StorageOptions) -> None:
 
     Each is named. Exit code 1 when something is wrong.
     """
-    from kernelproof.db.upkeep.checking import check as check_database
+    from kernelproof.db.maintenance import check as check_database
 
     found: list[Trouble] = []
 
@@ -49,7 +49,7 @@ def backup(
 
     An existing file is never overwritten. A backup that is killed leaves no file of that name.
     """
-    from kernelproof.db.upkeep.copying import backup as copy
+    from kernelproof.db.maintenance import backup as copy
 
     say(f"{target}: {copy(storage.file, target):,} bytes")
 
@@ -60,7 +60,7 @@ def vacuum(*, storage: StorageOptions) -> None:
 
     Exit code 3 when another process is at work on it.
     """
-    from kernelproof.db.upkeep.vacuuming import vacuum as clean
+    from kernelproof.db.maintenance import vacuum as clean
 
     path = storage.file
     done = clean(path)
@@ -82,10 +82,10 @@ def upgrade(
     Every command that opens a database upgrades it; this one makes a backup before. Of a database on a server
     it makes none: take pg_dump before.
     """
-    from kernelproof.db.upkeep.upgrading import carry_out, plan
+    from kernelproof.db.maintenance import plan_upgrade, upgrade_database
 
     place = storage.database
-    planned = plan(place, backup_to)
+    planned = plan_upgrade(place, backup_to)
     if not planned.steps:
         say(f"{place} has the newest schema, {planned.newest}: nothing to do")
         return
@@ -100,5 +100,5 @@ def upgrade(
             else "no backup would be made: take pg_dump"
         )
         return
-    carry_out(place, planned)
+    upgrade_database(place, planned)
     say(f"done; as it was before it is in {copy}" if copy else "done, in one transaction")

@@ -16,11 +16,11 @@ from kernelproof.errors import UsageError
 from kernelproof.report.plain import clean, json_line, json_text, screen
 
 if TYPE_CHECKING:
-    from kernelproof.db.claims import Claims
     from kernelproof.db.scores.comparing import Comparison
     from kernelproof.db.scores.filters import Filters
     from kernelproof.db.scores.queries import ScoreQueries
     from kernelproof.db.scores.records import Leaderboard, ViewName
+    from kernelproof.db.scores.reported_results import Claims
     from kernelproof.report.board_columns import Flat
 
 _VIEWS = ("model", "problem", "kernel", "run", "template", "strategy")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from kernelproof.db.claims import ClaimedResult, Claims, ClaimTotals
 from kernelproof.db.scores.filters import Filters
+from kernelproof.db.scores.reported_results import ClaimedResult, Claims, ClaimTotals
 from kernelproof.report.layout import between
 from kernelproof.report.leaderboard import pace_text
 from kernelproof.report.tables import Column, csv_text, fitting, setting_line

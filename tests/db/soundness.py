@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelproof.db.upkeep.checking import Trouble, check
+from kernelproof.db.maintenance import Trouble, check
 from kernelproof.workspace import DatabasePlace
 
 

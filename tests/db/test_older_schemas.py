@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kernelproof.db.connection import HEAD
+from kernelproof.db.maintenance import plan_upgrade, upgrade_database
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import open_store
-from kernelproof.db.upkeep.upgrading import carry_out, plan
 from kernelproof.errors import UsageError
 from kernelproof.types import Status
 from kernelproof.workspace import DatabasePlace
@@ -24,10 +24,10 @@ EACH = [schema if schema in OFTEN else pytest.param(schema, marks=pytest.mark.ci
 
 
 def upgraded(place: DatabasePlace, schema: str) -> None:
-    planned = plan(place)
+    planned = plan_upgrade(place)
     assert (planned.found, len(planned.steps)) == (schema, len(SCHEMAS) - SCHEMAS.index(schema))
-    carry_out(place, planned)
-    assert plan(place).steps == ()
+    upgrade_database(place, planned)
+    assert plan_upgrade(place).steps == ()
     sound(place)
     with_evidence = SCHEMAS.index(schema) + 1 >= older.EVIDENCE
     with open_store(place, create=False) as store:
@@ -69,9 +69,9 @@ def test_on_a_server(schema: str, tmp_path: Path, postgres: PostgresServer) -> N
 
 def test_what_a_server_needs_no_backup_for(postgres: PostgresServer, tmp_path: Path) -> None:
     place = postgres.address(postgres.made())
-    planned = plan(place)
+    planned = plan_upgrade(place)
     assert (planned.found, planned.steps, planned.backup) == (HEAD, (), None)
     with pytest.raises(UsageError, match="pg_dump"):
-        plan(place, tmp_path / "copy")
+        plan_upgrade(place, tmp_path / "copy")
     with pytest.raises(UsageError, match="no attempts are stored"):
-        plan(postgres.address(postgres.empty()))
+        plan_upgrade(postgres.address(postgres.empty()))

@@ -14,8 +14,8 @@ from typing import Any
 
 from kernelproof.db.audits import Found
 from kernelproof.db.rows import batched
-from kernelproof.db.scores.choosing import Chosen
 from kernelproof.db.scores.filters import Filters
+from kernelproof.db.scores.leaderboard_query import Chosen
 from kernelproof.db.sql_views import VIEWS
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt, StoredVerification

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernelproof.choices import RunKind
-from kernelproof.db.scores.curves import Curves
 from kernelproof.db.scores.filters import Filters
+from kernelproof.db.scores.groups import Curves
 from kernelproof.db.scores.records import ProblemScores, Scores, Source
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt

@@ -370,7 +370,7 @@ def test_a_question_for_plans_is_no_attempt_at_a_kernel_and_its_tokens_are_spent
 
 
 def test_more_samples_than_are_packed_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernelproof.db.scores.cells.BATCH", 4)
+    monkeypatch.setattr("kernelproof.db.scores.score_table.BATCH", 4)
     made = [Turn(n, f"level1/{n % 2}", n // 2, 1, "correct", 2.0, 1.98) for n in range(10)]
     fill(store, RUN, made)
     assert only_model(store).correct.part == 10

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from kernelproof.db.scores.layout import ROW, Records, Rows
-from kernelproof.db.scores.packing import PackedRecords, pack
+from kernelproof.db.scores.packing import ROW, PackedRecords, Records, Rows, pack
 
 NAMES = ROW.names or ()
 

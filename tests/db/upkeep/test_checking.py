@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from kernelproof.db.maintenance import Trouble, check, text_columns
 from kernelproof.db.store import Store, open_store
-from kernelproof.db.upkeep.checking import Trouble, check, text_columns
 from kernelproof.errors import StoreError, UsageError
 from kernelproof.hashing import sha256_text
 from kernelproof.types import Status

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from kernelproof.db.maintenance import backup
 from kernelproof.db.store import Store, open_store
-from kernelproof.db.upkeep.copying import backup
 from kernelproof.errors import StoreError, UsageError
 from tests.db import samples
 from tests.db.soundness import sound
@@ -22,13 +22,13 @@ from tests.db.test_processes import WRITE_FINISHED, writer
 BACKUP = """
 import sqlite3, sys, time
 from pathlib import Path
-from kernelproof.db.upkeep import copying
-copy = copying._sync
+from kernelproof.db import maintenance
+copy = maintenance._sync
 def slowly(path):  # the moment before the copy gets its name
     print("copied", flush=True)
     time.sleep(60)
-copying._sync = slowly
-copying.backup(Path(sys.argv[1]), Path(sys.argv[2]))
+maintenance._sync = slowly
+maintenance.backup(Path(sys.argv[1]), Path(sys.argv[2]))
 """
 
 

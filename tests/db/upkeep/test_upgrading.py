@@ -13,9 +13,8 @@ import pytest
 
 from kernelproof.db.connection import HEAD
 from kernelproof.db.leases import new_owner
+from kernelproof.db.maintenance import plan_upgrade, upgrade_database, vacuum
 from kernelproof.db.store import Store, open_store
-from kernelproof.db.upkeep.upgrading import carry_out, plan
-from kernelproof.db.upkeep.vacuuming import vacuum
 from kernelproof.errors import StoreError, UsageError
 from tests.db.soundness import sound
 
@@ -27,13 +26,13 @@ def dump(path: Path) -> list[str]:
 
 def test_an_old_database_is_upgraded_after_a_backup(old: Path) -> None:
     before = dump(old)
-    planned = plan(old)
+    planned = plan_upgrade(old)
     assert planned.found == "0001_first_tables" and planned.newest == HEAD
     assert planned.steps[-1].startswith(f"{HEAD}: ") and len(planned.steps) == int(HEAD[:4]) - 1
     assert dump(old) == before and not planned.backup.exists()  # planning did nothing
-    carry_out(old, planned)
+    upgrade_database(old, planned)
     assert planned.backup.name == f"old-{planned.found}.sqlite" and dump(planned.backup) == before
-    assert plan(old).steps == ()
+    assert plan_upgrade(old).steps == ()
     sound(old)
 
 
@@ -42,14 +41,14 @@ def test_no_upgrade_without_the_backup(old: Path, tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.touch()
     with pytest.raises(UsageError, match="overwrites nothing"):
-        carry_out(old, plan(old, taken))
+        upgrade_database(old, plan_upgrade(old, taken))
     assert dump(old) == before
 
 
 def test_the_newest_schema_needs_nothing(store: Store) -> None:
-    planned = plan(store.path)
+    planned = plan_upgrade(store.path)
     assert planned.steps == ()
-    carry_out(store.path, planned)
+    upgrade_database(store.path, planned)
     assert not planned.backup.exists()
 
 
@@ -57,11 +56,11 @@ def test_a_newer_or_foreign_database_is_not_upgraded(store: Store, tmp_path: Pat
     with closing(sqlite3.connect(store.path)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999_from_the_future'")
     with pytest.raises(StoreError, match="newer than this kernelproof"):
-        plan(store.path)
+        plan_upgrade(store.path)
     with closing(sqlite3.connect(tmp_path / "other.sqlite")) as connection:
         connection.execute("CREATE TABLE recipes (name TEXT)")
     with pytest.raises(StoreError, match="another program"):
-        plan(tmp_path / "other.sqlite")
+        plan_upgrade(tmp_path / "other.sqlite")
 
 
 @pytest.fixture
@@ -106,7 +105,7 @@ def test_vacuum_refuses_while_a_batch_is_at_work(wasteful: Path) -> None:
 
 
 def test_a_workspace_without_a_database(tmp_path: Path) -> None:
-    for deed in (plan, vacuum):
+    for deed in (plan_upgrade, vacuum):
         with pytest.raises(UsageError, match="no attempts are stored"):
             deed(tmp_path / "attempts.sqlite")
     assert list(tmp_path.iterdir()) == []

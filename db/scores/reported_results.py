@@ -11,9 +11,9 @@ import numpy as np
 from sqlalchemy import Connection, RowMapping, func, select
 
 from kernelproof.db.models import Reported
-from kernelproof.db.scores.asking import selected
 from kernelproof.db.scores.boards import kernel, natural, setting_order
 from kernelproof.db.scores.filters import Filters
+from kernelproof.db.scores.leaderboard_query import selected
 from kernelproof.db.scores.selecting import Selected
 from kernelproof.types import Flag, FrozenRecord, Interval, Pace, Setting, Status
 from kernelproof.types.measurement import resolved

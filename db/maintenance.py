@@ -1,20 +1,26 @@
-"""`kernelproof db check`: is the file sound, does it protect its evidence, and does it hold every text?"""
+"""Maintenance of a database, behind the commands `db check`, `db backup`, `db upgrade` and `db vacuum`."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
 
 from sqlalchemy import Connection, Table, text
 from sqlalchemy.exc import DatabaseError
 
 from kernelproof.db.columns import unescaped
-from kernelproof.db.connection import HEAD, open_as_it_is, steps_from
+from kernelproof.db.connection import HEAD, open_as_it_is, open_database, steps_from
 from kernelproof.db.ddl import DEEDS, refusing
+from kernelproof.db.leases import is_free, is_gone, new_owner
 from kernelproof.db.models import APPEND_ONLY
+from kernelproof.db.sqlite import explained, is_busy, require_file
 from kernelproof.db.tables import Base
-from kernelproof.errors import UsageError
+from kernelproof.errors import NothingStored, StoreError, UsageError
 from kernelproof.types import FrozenRecord
 from kernelproof.workspace import DatabasePlace
 
@@ -138,7 +144,7 @@ class _Checking:
 
     def _scores(self) -> None:
         """The leaderboard's packed copy of the tables of evidence."""
-        from kernelproof.db.scores.cells import altered
+        from kernelproof.db.scores.score_table import altered
 
         try:
             for cell in altered(self._connection):
@@ -173,3 +179,169 @@ def text_columns() -> list[tuple[Table, str]]:
         for key in column.foreign_keys
         if key.target_fullname == "texts.sha256"
     ]
+
+
+_PARTIAL = ".partial"
+
+
+def backup(path: Path, target: Path) -> int:
+    """Writes the copy and returns its size in bytes.
+
+    The copy has its name only when all of it is on the disk. Raises UsageError where something has that name
+    already, StoreError where the database cannot be read or the copy cannot be written.
+    """
+    require_file(path)
+    if target.is_dir():
+        raise UsageError(f"{target} is a directory; name the file that is to be written in it")
+    _refuse(target)
+    with explained(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_left_over(target)
+        partial = target.with_name(f".{target.name}.{new_owner()}{_PARTIAL}")
+        try:
+            partial.touch(0o600)
+            _copy(path, partial)
+            partial.chmod(path.stat().st_mode & 0o777)
+            _sync(partial)
+            _give_name(partial, target)
+            _sync(target.parent)
+        finally:
+            partial.unlink(missing_ok=True)
+    return target.stat().st_size
+
+
+def _refuse(target: Path) -> None:
+    if os.path.lexists(target):
+        raise UsageError(f"{target} is there already, and a backup overwrites nothing; choose another name")
+
+
+def _remove_left_over(target: Path) -> None:
+    """Removes the halves that killed processes of this machine left."""
+    start = f".{target.name}."
+    for file in target.parent.iterdir():
+        if file.name.startswith(start) and file.name.endswith(_PARTIAL):
+            owner = file.name.removeprefix(start).removesuffix(_PARTIAL)
+            if is_gone(owner):
+                with suppress(OSError):
+                    file.unlink()
+
+
+def _copy(path: Path, partial: Path) -> None:
+    """All pages in one step: writers go on beside it, and the copy is of the state at its start."""
+    with explained(path), closing(sqlite3.connect(path, timeout=30.0)) as source:
+        source.execute("PRAGMA query_only=ON")
+        with closing(sqlite3.connect(partial)) as copy:
+            source.backup(copy)
+            # The copy keeps the mode of the original; a write-ahead log that is not folded in would be lost.
+            copy.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    for ending in ("-wal", "-shm"):
+        partial.with_name(partial.name + ending).unlink(missing_ok=True)
+
+
+def _give_name(partial: Path, target: Path) -> None:
+    """The name, unless somebody took it meanwhile."""
+    try:
+        target.hardlink_to(partial)
+    except FileExistsError:
+        _refuse(target)
+    except OSError:  # a file system without hard links
+        _refuse(target)
+        partial.rename(target)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Upgrade(FrozenRecord):
+    """The steps of an upgrade."""
+
+    found: str
+    """The schema that the database has."""
+    newest: str
+    steps: tuple[str, ...]
+    """The migrations that are missing, a line for each."""
+    backup: Path | None
+    """The copy of the file as it was. None for a database on a server, of which its own tools make copies."""
+
+
+def plan_upgrade(place: DatabasePlace, to: Path | None = None) -> Upgrade:
+    """The upgrade that a database needs. `to`: the name of the backup, by default the file's with its schema.
+
+    Raises StoreError for another program's database, and for a schema newer than this program knows;
+    NothingStored for an empty one on a server; UsageError where `to` is given for a database on a server.
+    """
+    if to is not None and not isinstance(place, Path):
+        raise UsageError(f"{place} is on a server; make the backup by pg_dump, and leave --backup-to out")
+    database = open_as_it_is(place)
+    try:
+        found = database.schema()
+    finally:
+        database.close()
+    if found is None and not isinstance(place, Path):
+        raise NothingStored(f"no attempts are stored in {place} yet: its first command makes the tables")
+    copy = (
+        place.with_name(f"{place.stem}-{found or 'empty'}{place.suffix}") if isinstance(place, Path) else None
+    )
+    return Upgrade(
+        found=found or "none", newest=HEAD, steps=tuple(steps_from(found, place)), backup=to or copy
+    )
+
+
+def upgrade_database(place: DatabasePlace, planned: Upgrade) -> None:
+    """Makes the backup of a file, then brings the database to the newest schema, in one transaction."""
+    if planned.steps:
+        if isinstance(place, Path) and planned.backup is not None:
+            backup(place, planned.backup)
+        open_database(place, create=False).close()
+
+
+class Vacuumed(FrozenRecord):
+    """Sizes in bytes, of the file with its write-ahead log."""
+
+    before: int
+    after: int
+
+
+def vacuum(path: Path) -> Vacuumed:
+    """Writes the file anew.
+
+    Raises StoreError where another process is at work on it: a vacuum holds the write lock all along, and
+    others would wait for it until they give up.
+    """
+    require_file(path)
+    before = _size(path)
+    with explained(path), closing(sqlite3.connect(path, timeout=1.0, isolation_level=None)) as connection:
+        try:
+            _refuse_workers(connection, path)
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.OperationalError as error:
+            if is_busy(error):
+                raise StoreError(_at_work(path)) from None
+            raise
+    return Vacuumed(before=before, after=_size(path))
+
+
+def _at_work(path: Path) -> str:
+    return (
+        f"another process is writing to {path}; end it or wait for it, then run kernelproof db vacuum again"
+    )
+
+
+def _refuse_workers(connection: sqlite3.Connection, path: Path) -> None:
+    """Raises StoreError where a living process holds a lease."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'leases'").fetchone():
+        return
+    for owner, renewed in connection.execute("SELECT DISTINCT owner, renewed FROM leases"):
+        if not is_free(owner, renewed):
+            raise StoreError(_at_work(path))
+
+
+def _size(path: Path) -> int:
+    files = (path, path.with_name(f"{path.name}-wal"))
+    return sum(file.stat().st_size for file in files if file.exists())

@@ -1,4 +1,4 @@
-"""Packing: the rows of attempts that changed are read from the tables, and kept in bulk.
+"""The table that scores are computed from: keeps its packed cells up to date, and reads it as `ScoreTable`.
 
 A million attempts are too many to walk through for each question. So the leaderboard's columns of 1,024
 samples of a run and problem lie packed in one row of `score_cells`. Triggers list the samples that change
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
@@ -19,9 +21,15 @@ import numpy as np
 from sqlalchemy import Connection, text
 
 from kernelproof.db.columns import AnyText
-from kernelproof.db.scores.filters import Facts
-from kernelproof.db.scores.layout import CHUNK, ROW, Records
-from kernelproof.db.scores.packing import PackedRecords, pack
+from kernelproof.db.scores.filters import (
+    Facts,
+    Filters,
+    ProblemFacts,
+    RunFacts,
+    problem_passes,
+    run_passes,
+)
+from kernelproof.db.scores.packing import CHUNK, ROW, PackedRecords, Records, Rows, pack
 
 RETRACTED = "retracted"
 """The status of an attempt all of whose verifications are retracted."""
@@ -101,7 +109,7 @@ class Cell(NamedTuple):
     chunk: int
 
 
-class FactBook:
+class FactIndex:
     """The numbers of `Facts`, as `score_facts` has them. New ones get the next numbers."""
 
     def __init__(self, connection: Connection) -> None:
@@ -139,7 +147,7 @@ def pack_some(connection: Connection) -> bool:
     """Packs up to BATCH samples within the caller's transaction; whether more are left."""
     if not any_changed(connection):
         return False
-    book = FactBook(connection)
+    book = FactIndex(connection)
     cells = [{**cell._asdict(), "packed": packed} for cell, packed in merged(connection, book, BATCH)]
     book.store(connection)
     if cells:
@@ -148,7 +156,7 @@ def pack_some(connection: Connection) -> bool:
     return any_changed(connection)
 
 
-def merged(connection: Connection, book: FactBook, most: int = ALL) -> Iterator[tuple[Cell, bytes]]:
+def merged(connection: Connection, book: FactIndex, most: int = ALL) -> Iterator[tuple[Cell, bytes]]:
     """The cells of the first `most` changed samples, with these samples' rows as the tables have them now."""
     for cell, changed in _read(connection, book, _CHANGED, {"most": most}):
         packed = connection.execute(_PACKED, cell._asdict()).scalars()
@@ -158,7 +166,7 @@ def merged(connection: Connection, book: FactBook, most: int = ALL) -> Iterator[
 
 
 def _read(
-    connection: Connection, book: FactBook, statements: _Statements, chosen: dict[str, int]
+    connection: Connection, book: FactIndex, statements: _Statements, chosen: dict[str, int]
 ) -> Iterator[tuple[Cell, Records]]:
     reader = _Reader(connection, book, statements, chosen)
     rows = map(tuple, connection.execute(statements.rows, chosen))
@@ -173,7 +181,7 @@ def altered(connection: Connection) -> Iterator[Cell]:
     Raises ValueError where `score_facts` is no longer what it was.
     """
     yield from (Cell(*row) for row in connection.execute(_MISSING))
-    book, last = FactBook(connection), Cell(-1, -1, -1)
+    book, last = FactIndex(connection), Cell(-1, -1, -1)
     while True:
         stored = {Cell(*row[:3]): row[3] for row in connection.execute(_NEXT_PACKED, last._asdict())}
         if not stored:
@@ -195,7 +203,7 @@ class _Reader:
     """Makes records of rows, which are plain tuples: a batch may touch cells of a hundred thousand."""
 
     def __init__(
-        self, connection: Connection, book: FactBook, statements: _Statements, chosen: dict[str, int]
+        self, connection: Connection, book: FactIndex, statements: _Statements, chosen: dict[str, int]
     ) -> None:
         self._book = book
         self._spent = {row[0]: tuple(row[1:]) for row in connection.execute(statements.spent, chosen)}
@@ -260,3 +268,50 @@ class _Reader:
             *(datetime.fromisoformat(created).timestamp(), tokens, cost),
             *times,
         )
+
+
+_RUN_FACTS = text("SELECT id, name, kind, model, template, strategy FROM runs ORDER BY id").columns(
+    name=AnyText, model=AnyText, template=AnyText, strategy=AnyText
+)
+_TAGS = text("SELECT run_id, tag FROM run_tags").columns(tag=AnyText)
+_PROBLEMS = text("SELECT id, problem_id, name, sha256, suite, level FROM problems ORDER BY id").columns(
+    problem_id=AnyText, name=AnyText, suite=AnyText
+)
+_ALL_PACKED = text("SELECT run_id, problem, chunk, packed FROM score_cells")
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """All that scores are computed from."""
+
+    runs: dict[int, RunFacts]
+    problems: dict[int, ProblemFacts]
+    facts: list[Facts]
+    """By the number that rows have."""
+    rows: Rows
+
+
+def read_runs(connection: Connection) -> dict[int, RunFacts]:
+    """All runs by number."""
+    tags: defaultdict[int, set[str]] = defaultdict(set)
+    for run, tag in connection.execute(_TAGS):
+        tags[run].add(tag)
+    rows = connection.execute(_RUN_FACTS).all()
+    return {row.id: RunFacts._make((*row, frozenset(tags[row.id]))) for row in rows}
+
+
+def read_problems(connection: Connection) -> dict[int, ProblemFacts]:
+    """All problems by number."""
+    return {row[0]: ProblemFacts(*row) for row in connection.execute(_PROBLEMS)}
+
+
+def read_book(connection: Connection, filters: Filters) -> ScoreTable:
+    """The rows of the runs and problems that pass; what changed since it was packed comes from the tables."""
+    runs = {n: run for n, run in read_runs(connection).items() if run_passes(run, filters)}
+    problems = {n: p for n, p in read_problems(connection).items() if problem_passes(p, filters)}
+    book = FactIndex(connection)
+    cells = {Cell(*row[:3]): row[3] for row in connection.execute(_ALL_PACKED)}
+    if any_changed(connection):
+        cells |= merged(connection, book)
+    passing = [cells[cell] for cell in sorted(cells) if cell.run in runs and cell.problem in problems]
+    return ScoreTable(runs, problems, book.facts, Rows(PackedRecords(passing)))

@@ -1,1 +1,0 @@
-"""Looking after a database: check, backup, vacuum, upgrade."""
