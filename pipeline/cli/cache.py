@@ -61,7 +61,7 @@ def prune(
 
     Exit code 3 when builds cannot be removed.
     """
-    from kernelproof.service.artefact_store import open_artefacts
+    from kernelproof.service.artefacts import open_artefacts
     from kernelproof.verifier.build import prune as prune_cache
     from kernelproof.workspace import cache_directory, parse_bytes
 

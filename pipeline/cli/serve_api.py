@@ -99,7 +99,7 @@ def workers(
 
     With --ray or --slurm: start workers there, and end.
     """
-    from kernelproof.service.artefact_store import artefacts_place
+    from kernelproof.service.artefacts import artefacts_place
     from kernelproof.service.launchers.model import WorkerCommand
     from kernelproof.service.serving import work
 

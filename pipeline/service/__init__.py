@@ -1,4 +1,8 @@
 """The evaluation service: candidates come over HTTP, workers verify them, the queue is in the database.
 
-The HTTP process and the workers are processes of the orchestrator: neither runs problem or candidate code.
+Begin with `serving`: `serve` runs the HTTP process and `work` a worker. `app` assembles the routes behind
+`middleware`: `evaluations`, `operators`, and the protocols `kernelgym`, `nemo_gym` and `openrlhf`; they share
+`state`, and `schemas` has what callers send and get. `daemon` leases jobs from `kernelproof.db.queue` for
+`worker`, which builds and judges; `artefacts` carries builds between the two. `supervisor` restarts workers,
+`launchers` start them in clusters. None of these processes runs problem or candidate code.
 """

@@ -1,25 +1,293 @@
 """Artefacts: the build stage of a candidate, carried from the machine that built it to the one that judges.
 
-An artefact is one entry of an artefact store: a line of JSON, and the shared libraries that it names. The
-JSON is read by pydantic alone, and a library is loaded by the candidate's own sandboxed process, as always.
+An artefact is an entry of an `ArtefactStore`: bytes by key, in a directory that machines share, or in what
+fsspec reaches, such as `s3://BUCKET/FOLDER`. It holds a line of JSON, and the shared libraries that it names.
+The JSON is read by pydantic alone, and a library is loaded by the candidate's own sandboxed process.
+
+An entry begins with the SHA-256 of its content. So half of one is never used, nor a damaged one, and the next
+`put` replaces it. Entries may be removed at any time. Whoever may write here is trusted as builders are.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from kernelproof.backends import backend
-from kernelproof.errors import KernelproofError
+from kernelproof.errors import KernelproofError, MachineError, UsageError
 from kernelproof.hashing import sha256_json, sha256_text
-from kernelproof.service.artefact_store import ENTRY_BYTES, ArtefactStore
-from kernelproof.types import Build, BuildState, FrozenRecord, Problem, SandboxReport, VerifySettings
+from kernelproof.types import Build, BuildState, FrozenRecord, Problem, Removal, SandboxReport, VerifySettings
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.engine.build_stage import BuildStage
 from kernelproof.verifier.engine.prebuild import Prebuilt
+from kernelproof.workspace import user_path
+
+ENTRY_BYTES = 1 << 30
+"""Most bytes of an entry's content."""
+RECENT_S = 3600.0
+"""Entries that were written within so many seconds are not pruned: their judges come soon."""
+_SEAL = 65
+"""Bytes of the hash and the end of its line."""
+_FILE = "file://"
+_SECRET = re.compile(r"(?<=://)[^/@]*@|\?.*")
+_NAME = re.compile(r"[0-9a-f]{64}(\.[0-9a-f]{32})?")
+"""A key; with more after it in a directory, a file of a builder that was killed while it wrote."""
+_TIMES = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
+"""Where file systems of fsspec say when a file was written."""
+
+
+class StoreAway(MachineError):
+    """The store cannot be reached, read or written."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of a store."""
+
+    path: str
+    bytes: int
+    written: float
+    """Unix time, by the store's clock."""
+
+
+class ArtefactStore(ABC):
+    """Bytes by key: 64 hexadecimal digits. Thread-safe. Every method raises StoreAway."""
+
+    def __init__(self, name: str, root: str) -> None:
+        self._name, self._root = name, root
+
+    def put(self, key: str, content: bytes) -> None:
+        """Stores an entry in one step, in place of an older one."""
+        with self._explained():
+            self._write(self._path(key), hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+
+    def get(self, key: str) -> bytes | None:
+        """The content of an entry; None where there is none, or only a damaged one."""
+        with self._explained():
+            try:
+                data = self._read(self._path(key), _SEAL + ENTRY_BYTES + 1)
+            except FileNotFoundError:
+                return None
+        seal, content = data[:_SEAL], data[_SEAL:]
+        whole = len(content) <= ENTRY_BYTES and seal == hashlib.sha256(content).hexdigest().encode() + b"\n"
+        return content if whole else None
+
+    def entries(self) -> list[Entry]:
+        """All that builders put here, and what killed ones left. Files of others are left out."""
+        with self._explained():
+            return [
+                Entry(path, size, written)
+                for path, size, written in self._files()
+                if _NAME.fullmatch(name := path.rpartition("/")[2])
+                and path.strip("/") == self._path(name).strip("/")
+            ]
+
+    def prune(self, *, unused_s: float | None = None, target: int | None = None) -> Removal:
+        """Removes entries written more than `unused_s` seconds ago, then the oldest until `target` bytes are
+        left. Those written within RECENT_S stay. Two may prune at once."""
+        entries = sorted(self.entries(), key=lambda each: each.written)
+        now, left = time.time(), sum(each.bytes for each in entries)
+        removed, trouble = list[Entry](), ""
+        for each in entries:
+            age = now - each.written
+            old = unused_s is not None and age >= unused_s
+            if age < RECENT_S or not (old or (target is not None and left > target)):
+                continue
+            try:
+                with self._explained(), suppress(FileNotFoundError):
+                    self._remove(each.path)
+            except StoreAway as error:
+                trouble = str(error)
+                break
+            removed.append(each)
+            left -= each.bytes
+        count = len(removed)
+        return Removal(
+            builds=count,
+            bytes=sum(each.bytes for each in removed),
+            left_builds=len(entries) - count,
+            left_bytes=left,
+            trouble=trouble,
+        )
+
+    def _path(self, key: str) -> str:
+        return f"{self._root}/{key[:2]}/{key}"
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except KernelproofError:
+            raise
+        except Exception as error:  # each file system has errors of its own
+            why = getattr(error, "strerror", None) or str(error).partition("\n")[0] or type(error).__name__
+            raise StoreAway(f"the artefact store {self._name} cannot be used: {why}") from error
+
+    @abstractmethod
+    def _read(self, path: str, most: int) -> bytes:
+        """The first bytes of a file. Raises FileNotFoundError."""
+
+    @abstractmethod
+    def _write(self, path: str, data: bytes) -> None:
+        """Writes a file in one step, as far as the file system can."""
+
+    @abstractmethod
+    def _files(self) -> Iterator[tuple[str, int, float]]:
+        """Paths of files, their bytes, and the Unix times when they were written."""
+
+    @abstractmethod
+    def _remove(self, path: str) -> None:
+        """Removes a file. Raises FileNotFoundError where there is none and the store says so."""
+
+
+class Directory(ArtefactStore):
+    """A directory: on this machine, or on a file system that several machines mount."""
+
+    def __init__(self, root: str, *, create: bool = True) -> None:
+        """Makes it where it is not there, unless told otherwise. Raises StoreAway, UsageError."""
+        super().__init__(root, root)
+        with self._explained():
+            if create:
+                Path(root).mkdir(parents=True, exist_ok=True)
+            elif not Path(root).is_dir():
+                raise UsageError(f"there is no directory {root}; --artefacts names where builders publish")
+
+    def _read(self, path: str, most: int) -> bytes:
+        with Path(path).open("rb") as file:
+            return file.read(most)
+
+    def _write(self, path: str, data: bytes) -> None:
+        Path(path).parent.mkdir(exist_ok=True)
+        partial = Path(f"{path}.{uuid.uuid4().hex}")
+        try:
+            with partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def _files(self) -> Iterator[tuple[str, int, float]]:
+        for path in Path(self._root).glob("??/*"):
+            with suppress(FileNotFoundError):  # removed meanwhile
+                seen = path.lstat()
+                yield str(path), seen.st_size, seen.st_mtime
+
+    def _remove(self, path: str) -> None:
+        Path(path).unlink()
+
+
+class Remote(ArtefactStore):
+    """A place that fsspec reaches. In stores of objects an upload is one step."""
+
+    def __init__(self, url: str) -> None:
+        """Raises UsageError for an address that nobody knows, MachineError for a missing package."""
+        name = _SECRET.sub("", url)
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError:
+            raise MachineError(
+                f"the artefact store {name} needs fsspec: pip install 'kernelproof[artefacts]', or "
+                "name a directory"
+            ) from None
+        try:
+            self._system, root = url_to_fs(url, use_listings_cache=False)
+        except ImportError as error:
+            raise MachineError(f"the artefact store {name} needs another package: {error}") from None
+        except ValueError as error:
+            raise UsageError(f"the artefact store {name} cannot be found: {error}") from None
+        super().__init__(name, root.rstrip("/"))
+        self._has_bucket = False
+        """Whether its bucket is known to be there."""
+
+    def _read(self, path: str, most: int) -> bytes:
+        try:
+            with self._system.open(path, "rb") as file:
+                data: bytes = file.read(most)
+                return data
+        except FileNotFoundError:
+            self._require_bucket()
+            raise
+
+    def _write(self, path: str, data: bytes) -> None:
+        try:
+            self._system.pipe_file(path, data)
+        except FileNotFoundError:
+            self._require_bucket()
+            self._system.makedirs(path.rpartition("/")[0], exist_ok=True)
+            self._system.pipe_file(path, data)
+
+    def _files(self) -> Iterator[tuple[str, int, float]]:
+        files = self._system.find(self._root, detail=True)
+        if not files:
+            self._require_bucket()
+        for path, seen in files.items():
+            written = _written(seen)
+            if written is None:
+                raise StoreAway(f"the artefact store {self._name} does not say when a file was written")
+            yield path, seen["size"], written
+
+    def _remove(self, path: str) -> None:
+        self._system.rm_file(path)
+
+    def _require_bucket(self) -> None:
+        """Raises StoreAway where the bucket is not there: a mistyped name never makes a bucket."""
+        bucket = self._root.partition("/")[0]  # empty where folders begin at a root, as on a server of files
+        if bucket and not self._has_bucket and not self._system.exists(bucket):
+            with suppress(PermissionError):  # it may exist and hide itself
+                try:
+                    self._system.ls(bucket)
+                except FileNotFoundError:
+                    raise StoreAway(
+                        f"the artefact store {self._name} cannot be used: there is no bucket {bucket}; make "
+                        "it, or name another"
+                    ) from None
+        self._has_bucket = True
+
+
+def open_artefacts(text: str, *, create: bool = True) -> ArtefactStore:
+    """The store that a user names: a directory, or an address that fsspec knows.
+
+    `create`: whether a directory that is not there is made. Raises UsageError, MachineError.
+    """
+    place = artefacts_place(text)
+    return Remote(place) if is_address(place) else Directory(place, create=create)
+
+
+def artefacts_place(text: str) -> str:
+    """The place that a user names, for a process in another directory: an absolute path, or an address."""
+    path = text.removeprefix(_FILE)
+    return path if is_address(path) else str(user_path(path).absolute())
+
+
+def is_address(text: str) -> bool:
+    """Whether a store is reached by fsspec, and is no directory."""
+    return "://" in text or "::" in text
+
+
+def _written(seen: Mapping[str, Any]) -> float | None:
+    """Unix time when a file was written, of what its file system says about it; None where it does not."""
+    for value in filter(None, map(seen.get, _TIMES)):
+        if isinstance(value, int | float):
+            return float(value)
+        with suppress(ValueError, TypeError):
+            moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return None
+
 
 FORMAT = 2
 """Raise it when the meaning of a record changes: older ones are then built again."""

@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ValidationError
 
 from kernelproof.db.evaluations import OPEN, StoredEvaluation
-from kernelproof.service.requests import BatchRequest, EvaluationRequest
+from kernelproof.service.schemas import BatchRequest, EvaluationRequest
 from kernelproof.service.state import WAIT_S, Service, TheCaller, TheService, body_of, read
 from kernelproof.service.waiting import Watch
 

@@ -17,9 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kernelproof.db.evaluations import StoredEvaluation
 from kernelproof.errors import UsageError
-from kernelproof.service.answers import answer
 from kernelproof.service.middleware import Caller, Refused
-from kernelproof.service.requests import Code, EvaluationRequest, Word
+from kernelproof.service.schemas import Code, EvaluationRequest, Word, answer
 from kernelproof.service.state import Service, TheCaller, TheService, body_of, read, validated
 from kernelproof.types import Status
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kernelproof.client import Evaluated
 from kernelproof.service.middleware import Refused
-from kernelproof.service.requests import EvaluationRequest, Word
+from kernelproof.service.schemas import EvaluationRequest, Word
 from kernelproof.service.state import WAIT_S, TheCaller, TheService, body_of, read, validated
 
 router = APIRouter()

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from kernelproof.client import Evaluated
 from kernelproof.db.evaluations import StoredEvaluation
 from kernelproof.service.middleware import Caller, Refused
-from kernelproof.service.requests import BATCH, TEXT_BYTES, EvaluationRequest
+from kernelproof.service.schemas import BATCH, TEXT_BYTES, EvaluationRequest
 from kernelproof.service.state import Service, TheCaller, TheService, body_of, read, validated
 
 router = APIRouter()

@@ -17,7 +17,7 @@ from kernelproof.jobs.judge import places as usual_places
 from kernelproof.listening import LOOPBACK, in_url, is_local, listening_at
 from kernelproof.problems import open_suite
 from kernelproof.report.plain import say
-from kernelproof.service.artefact_store import ArtefactStore, open_artefacts
+from kernelproof.service.artefacts import ArtefactStore, open_artefacts
 from kernelproof.service.daemon import Daemon, Work
 from kernelproof.service.gpu_lease import GpuLease
 from kernelproof.service.launchers.model import WorkerCommand
@@ -60,7 +60,7 @@ def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: b
     """
     from kernelproof.service.app import make_app
     from kernelproof.service.live import are_possible, live_pages
-    from kernelproof.service.requests import Reader
+    from kernelproof.service.schemas import Reader
     from kernelproof.service.server import Server
     from kernelproof.service.state import Service
     from kernelproof.service.waiting import Watch

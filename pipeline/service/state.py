@@ -21,9 +21,8 @@ from kernelproof.db.evaluations import (
 )
 from kernelproof.db.store import Store
 from kernelproof.errors import UsageError
-from kernelproof.service.answers import answer
 from kernelproof.service.middleware import STATE, Caller, Refused
-from kernelproof.service.requests import EvaluationRequest, Reader
+from kernelproof.service.schemas import EvaluationRequest, Reader, answer
 from kernelproof.service.waiting import Watch
 from kernelproof.types.explain import explain
 

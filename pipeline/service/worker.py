@@ -22,8 +22,15 @@ from kernelproof.jobs import Job, Judge
 from kernelproof.jobs.job import files_run
 from kernelproof.jobs.judge import RETRIES
 from kernelproof.runs.candidates import candidate_from_text
-from kernelproof.service.artefact_store import ArtefactStore, StoreAway
-from kernelproof.service.artefacts import NoArtefact, build_key, fetch, is_published, publish
+from kernelproof.service.artefacts import (
+    ArtefactStore,
+    NoArtefact,
+    StoreAway,
+    build_key,
+    fetch,
+    is_published,
+    publish,
+)
 from kernelproof.service.gpu_lease import GpuLease
 from kernelproof.types import BuildState, Status
 from kernelproof.verifier.build import Toolchain

@@ -20,7 +20,7 @@ from kernelproof.problems import open_suite, read_problem
 from kernelproof.prompting import Failure, first_prompt, list_templates, repair_prompt
 from kernelproof.runs.config import BatchConfig, checked, read_config
 from kernelproof.runs.prompts import question_key
-from kernelproof.service.requests import EvaluationRequest, Reader
+from kernelproof.service.schemas import EvaluationRequest, Reader
 from kernelproof.types import (
     AttemptKey,
     FrozenRecord,

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from kernelproof.db.store import open_store
 from kernelproof.problems import open_suite
 from kernelproof.service.app import make_app
-from kernelproof.service.requests import Reader
+from kernelproof.service.schemas import Reader
 from kernelproof.service.state import Service
 from kernelproof.service.waiting import Watch
 from kernelproof.types import VerifySettings

@@ -16,7 +16,7 @@ import pytest
 
 from kernelproof.bounds import DAY_S
 from kernelproof.errors import UsageError
-from kernelproof.service.artefact_store import ArtefactStore, StoreAway, open_artefacts
+from kernelproof.service.artefacts import ArtefactStore, StoreAway, open_artefacts
 from tests.cli.program import Program
 
 KEY = "ab" * 32

@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.service.artefact_store import ArtefactStore, open_artefacts
-from kernelproof.service.artefacts import TIMED_OUT_S, NoArtefact, build_key, fetch, is_published, publish
+from kernelproof.service.artefacts import (
+    TIMED_OUT_S,
+    ArtefactStore,
+    NoArtefact,
+    build_key,
+    fetch,
+    is_published,
+    open_artefacts,
+    publish,
+)
 from kernelproof.types import Build, BuildState, VerifySettings
 from kernelproof.verifier.engine.engine import Engine
 from kernelproof.verifier.engine.prebuild import Prebuilt

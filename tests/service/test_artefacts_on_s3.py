@@ -18,7 +18,7 @@ import httpx2
 import pytest
 
 from kernelproof.client import Candidate, Client
-from kernelproof.service.artefact_store import StoreAway, open_artefacts
+from kernelproof.service.artefacts import StoreAway, open_artefacts
 from tests.cli import material
 from tests.cli.program import Program, kill
 from tests.service.conftest import NO_PROGRAM, serving
@@ -90,7 +90,7 @@ def test_what_is_put_is_listed_read_and_pruned(folder: str) -> None:
     assert abs(entry.written - time.time()) < 600 and entry.bytes > len(DATA)
     assert store.prune(unused_s=0).builds == 0, "it was written of late"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kernelproof.service.artefact_store.RECENT_S", -600.0)
+        patch.setattr("kernelproof.service.artefacts.RECENT_S", -600.0)
         assert store.prune(unused_s=-600).builds == 1
     assert store.entries() == [] and store.get(KEY) is None
 
@@ -167,7 +167,7 @@ def test_a_judge_needs_no_right_to_write(folder: str, request: pytest.FixtureReq
     with pytest.raises(StoreAway, match="Access Denied"):
         store.put("0" * 64, b"another")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kernelproof.service.artefact_store.RECENT_S", -600.0)
+        patch.setattr("kernelproof.service.artefacts.RECENT_S", -600.0)
         assert "Access Denied" in store.prune(target=0).trouble
 
 

@@ -19,7 +19,7 @@ from kernelproof.service import middleware
 from kernelproof.service.app import make_app
 from kernelproof.service.live import live_pages
 from kernelproof.service.middleware import BODY_BYTES
-from kernelproof.service.requests import Reader
+from kernelproof.service.schemas import Reader
 from kernelproof.service.state import Service
 from kernelproof.service.waiting import Watch
 from kernelproof.types import VerifySettings

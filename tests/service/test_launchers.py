@@ -12,7 +12,7 @@ import pytest
 
 from kernelproof.choices import Role
 from kernelproof.errors import UsageError
-from kernelproof.service.artefact_store import artefacts_place
+from kernelproof.service.artefacts import artefacts_place
 from kernelproof.service.launchers.model import WorkerCommand
 from kernelproof.workspace import open_workspace
 from tests.cli.program import Program

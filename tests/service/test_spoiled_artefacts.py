@@ -13,7 +13,7 @@ import pytest
 from kernelproof.choices import Role
 from kernelproof.db.evaluations import Submitted
 from kernelproof.db.queue import WorkerCapabilities
-from kernelproof.service.artefact_store import open_artefacts
+from kernelproof.service.artefacts import open_artefacts
 from kernelproof.service.worker import JudgeWorker
 from kernelproof.verifier.engine.engine import Engine
 from kernelproof.verifier.engine.stop import Stop

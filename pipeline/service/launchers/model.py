@@ -9,7 +9,7 @@ from typing import Protocol
 from kernelproof.choices import Role
 from kernelproof.errors import UsageError
 from kernelproof.hashing import sha256_text
-from kernelproof.service.artefact_store import is_address
+from kernelproof.service.artefacts import is_address
 from kernelproof.workspace import DATABASE_VARIABLE, WORKSPACE_VARIABLE, Workspace, address
 
 STORE_VARIABLES = ("AWS_", "FSSPEC_")

@@ -1,4 +1,4 @@
-"""What callers send, and what is made of it. Everything in it is bounded, and nothing of it is run here."""
+"""What callers send and get: bounded requests, of which nothing is run here, and answers as JSON."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from kernelproof.db.evaluations import Submitted
+from kernelproof.db.evaluations import StoredEvaluation, Submitted
+from kernelproof.db.store import Store
+from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import UsageError
 from kernelproof.hashing import sha256_text
 from kernelproof.problems import Suite
 from kernelproof.problems.reading import Place, parse_problem
+from kernelproof.runs.prompts import feedback_on
 from kernelproof.runs.sizes import choose_size
-from kernelproof.types import Problem, VerifySettings
+from kernelproof.types import Problem, Status, Verification, VerifySettings
 from kernelproof.types.explain import explain
 from kernelproof.types.verification import RULES
 from kernelproof.verifier.devices.discovery import device_for
-from kernelproof.version import VERIFIER
+from kernelproof.version import VERIFIER, policy_of
 
 TEXT_BYTES = 1_000_000
 """Most characters of a candidate or a reference."""
@@ -137,3 +140,71 @@ class Reader:
             raise UsageError(f"settings: the service's own backend {settings.backend} has no device")
         size = choose_size(chosen.get("size"), settings.backend, [problem])
         return settings.model_copy(update={"size": size})
+
+
+def answer(store: Store, evaluation: StoredEvaluation) -> dict[str, Any]:
+    """An evaluation, with its result once it has one."""
+    body: dict[str, Any] = {
+        "id": evaluation.id,
+        "state": evaluation.state,
+        "problem": evaluation.problem_id,
+        "priority": evaluation.priority,
+        "queue_seconds": evaluation.queue_seconds,
+        "reused": evaluation.reused,
+        "error": evaluation.error,
+        "infrastructure": evaluation.infrastructure,
+        "result": None,
+    }
+    if evaluation.state == "done" and evaluation.attempt_id is not None:
+        attempt = store.load_attempt(evaluation.attempt_id)
+        body["result"] = _result(attempt)
+        body["infrastructure"] = attempt.status is Status.INFRASTRUCTURE_ERROR
+    return body
+
+
+def _result(attempt: StoredAttempt) -> dict[str, Any]:
+    verification = attempt.verdict.verification if attempt.verdict else None
+    status = attempt.status or Status.INFRASTRUCTURE_ERROR
+    judged = verification or attempt.extraction
+    return {
+        "status": str(status),
+        "stage": str(status.stage),
+        "reason": judged.reason if judged else "",
+        "correct": status is Status.CORRECT,
+        "counts": status.counts_against_model,
+        "score": score(status, verification),
+        "flags": [str(flag) for flag in verification.flags] if verification else [],
+        **_times(verification),
+        "feedback": feedback_on(attempt),
+        "attempt": attempt.id,
+        "verification": attempt.verdict.id if attempt.verdict else None,
+        "device_seconds": round(verification.device_seconds, 3) if verification else 0.0,
+        "verifier": verification.verifier if verification else None,
+        "policy": policy_of(verification.verifier) if verification else None,
+    }
+
+
+def score(status: Status, verification: Verification | None) -> float | None:
+    """A score for a trainer: None where the result says nothing of the model, so that it is left out; 0 for a
+    program that is not correct; else the lower end of the speedup's interval, or 1 where it was not timed.
+    """
+    if not status.counts_against_model:
+        return None
+    if status is not Status.CORRECT:
+        return 0.0
+    measured = verification.measurement if verification else None
+    return 1.0 if measured is None else measured.claimed
+
+
+def _times(verification: Verification | None) -> dict[str, Any]:
+    measured = verification.measurement if verification else None
+    if measured is None:
+        return dict.fromkeys(("speedup", "interval", "pace", "candidate_ms", "baseline_ms"))
+    low, high = measured.speedup_interval.low, measured.speedup_interval.high
+    return {
+        "speedup": measured.speedup,
+        "interval": [low, high],
+        "pace": str(measured.pace),
+        "candidate_ms": measured.candidate_ms,
+        "baseline_ms": measured.baseline_ms,
+    }
