@@ -16,7 +16,7 @@ from kernelproof.verifier.devices.discovery import default_backend
 COMMAND = str(Path(sys.executable).with_name("kernelproof"))
 LEFT_OUT = ("level1/3", "level2/1", "level2/3")
 """Left out on a CPU, so that it takes five minutes. At level1/3 and level2/3 the answers take the reference's
-time, within 6 %, and two cores do not tell in seconds which is faster (docs/rationale/measurement.md, Limits)."""
+time, within 6 %, and two cores do not tell in seconds which is faster: docs/rationale/measurement.md."""
 
 
 def main() -> int:
