@@ -71,7 +71,7 @@ class Batch(Base):
     name: Mapped[str | None] = any_text("The name of its runs.")
     runs: Mapped[list[int]] = json("Numbers of the runs that it adds to, one for each model.")
     config: Mapped[dict[str, Any]] = json("The whole configuration, resolved: `--like` starts from it.")
-    progress: Mapped[dict[str, Any]] = json("The progress that `kernelproof status` shows, as of `renewed`.")
+    progress: Mapped[dict[str, Any]] = json("What `kernelproof runs status` shows, as of `renewed`.")
     renewed: Mapped[float] = number("Unix time of the last sign of life, in seconds.")
     ended: Mapped[str | None] = any_text(
         "How the command ended; NULL while it works, and after it was killed."
@@ -517,7 +517,7 @@ class Reported(Base):
 
 
 class Audit(Base):
-    """Results that led the leaderboard, and what they were when `kernelproof audit` verified them again.
+    """Results that led the leaderboard, and what they were when `kernelproof runs audit` verified them again.
     Append-only."""
 
     __tablename__ = "audits"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs a command of kernelproof: entrypoint.sh serve-api ... PGPASSWORD_FILE names a file with the database's
+# Runs a command of kernelproof: entrypoint.sh service api ... PGPASSWORD_FILE names a file with the database's
 # password, as container engines hand in secrets. No candidate and no referee gets the variable.
 set -eu
 if [ -n "${PGPASSWORD_FILE:-}" ]; then

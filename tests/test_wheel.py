@@ -166,7 +166,7 @@ def test_it_is_the_installed_one_that_runs(installed: Installed) -> None:
 def test_the_command_and_its_texts_are_there(installed: Installed) -> None:
     assert installed.kernelproof("--help").startswith("Usage: kernelproof")
     assert "level1/1" in installed.kernelproof("problems", "list")
-    assert "ModelNew" in installed.kernelproof("prompt", "level1/1", "--backend", "cpp")
+    assert "ModelNew" in installed.kernelproof("problems", "prompt", "level1/1", "--backend", "cpp")
 
 
 @pytest.mark.ci

@@ -45,7 +45,16 @@ def cpu_seconds(process: psutil.Process) -> float:
 def service(folder: Path, backend: str) -> Iterator[Running]:
     """A service in `folder`, whose requests are of one backend unless they say so."""
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "kernelproof", "serve-api", "--no-worker", "--workspace", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "kernelproof",
+        "service",
+        "api",
+        "--no-worker",
+        "--workspace",
+        str(folder),
+    ]
     command += ["--port", "0", "--backend", backend, "--rigor", "quick", "--max-queue", "200000"]
     with _process(command, {}) as (api, line):
         found = re.match(r"http://([\d.]+):(\d+) serves", line)
@@ -68,7 +77,7 @@ def working(
 def launched(
     running: Running, judges: int, cores: Sequence[int], more: Mapping[str, str]
 ) -> Iterator[psutil.Process]:
-    """`kernelproof workers --local` of so many judges, which build too and have these CPU cores together."""
+    """`kernelproof service workers --local` of so many judges, which build too and share these CPU cores."""
     command = [
         "taskset",
         "-c",
@@ -76,7 +85,7 @@ def launched(
         sys.executable,
         "-m",
         "kernelproof",
-        "workers",
+        *("service", "workers"),
         "--local",
     ]
     command += ["--judges", str(judges), "--builders", "0", "--workspace", str(running.folder)]

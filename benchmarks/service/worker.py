@@ -1,4 +1,4 @@
-"""`kernelproof workers` with an engine of the benchmark's choice behind it, as a process of its own."""
+"""`kernelproof service workers` with an engine of the benchmark's choice, as a process of its own."""
 
 from __future__ import annotations
 

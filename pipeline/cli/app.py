@@ -18,7 +18,7 @@ import typer
 
 from kernelproof.cli.commands import CommandLine, Misuse, misuse
 from kernelproof.cli.options import INTERRUPTED
-from kernelproof.errors import KernelproofError, MachineError, OutputClosed
+from kernelproof.errors import KernelproofError, MachineError, OutputClosed, UsageError
 from kernelproof.version import __version__
 
 COMMANDS = {
@@ -30,26 +30,31 @@ COMMANDS = {
     "serve": "serve:serve",
     "export": "export:export",
     "show": "show:show",
-    "status": "status:status",
     "reproduce": "reproduce:reproduce",
     "bundle": "bundle:bundle",
-    "audit": "audit:audit",
-    "rejudge": "rejudge:rejudge",
     "tune": "tune:tune",
-    "retract": "retract:retract",
-    "tag": "tag:tag",
-    "problems": "problems:problems_app",
-    "prompt": "prompt:prompt",
     "doctor": "doctor:doctor",
-    "serve-api": "serve_api:serve_api",
-    "workers": "serve_api:workers",
-    "gpus": "gpus:gpus",
-    "callers": "callers:callers_app",
+    "runs": "runs:runs_app",
+    "problems": "problems:problems_app",
+    "service": "service:service_app",
     "cache": "cache:cache_app",
     "db": "db:db_app",
 }
 """Where each command is: the module below `kernelproof.cli`, and the function or group in it. In this order
 the help lists them."""
+MOVED = {
+    "status": "runs status",
+    "tag": "runs tag",
+    "retract": "runs retract",
+    "rejudge": "runs rejudge",
+    "audit": "runs audit",
+    "prompt": "problems prompt",
+    "serve-api": "service api",
+    "workers": "service workers",
+    "gpus": "service gpus",
+    "callers": "service callers",
+}
+"""Commands that stand in a group now, by their old names: a script that uses one is told the new one."""
 
 
 def command_line(names: Iterable[str] = COMMANDS) -> CommandLine:
@@ -77,8 +82,8 @@ def _needed(words: list[str]) -> Iterable[str]:
     return words[:1] if words and words[0] in COMMANDS else COMMANDS
 
 
-def _say_version(asked: bool) -> None:
-    if asked:
+def _say_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"kernelproof {__version__}")
         raise typer.Exit
 
@@ -106,9 +111,16 @@ def main() -> None:
 
 def _run() -> int:
     """The exit code, after every mistake and every trouble was told in a line."""
+    words = sys.argv[1:]
+    if _is_older_start(words):
+        words = ["service", *words]
+    if words and words[0] in MOVED:
+        new = MOVED[words[0]]
+        _complain(f"`{words[0]}` is `{new}` now: kernelproof {new} ...")
+        return UsageError.exit_code
     try:
-        app = command_line(_needed(sys.argv[1:]))
-        code = app(prog_name="kernelproof", standalone_mode=False)
+        app = command_line(_needed(words))
+        code = app(words, prog_name="kernelproof", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except SystemExit as stop:  # how typer ends where nobody reads, and after it installed completion
@@ -141,6 +153,12 @@ def _run() -> int:
         _complain(f"no space is left{place}; make room and run the same command again")
         _drop_output()
         return MachineError.exit_code
+
+
+def _is_older_start(words: list[str]) -> bool:
+    """Whether a process or a Slurm job of an older version starts a worker: both outlive an upgrade."""
+    job = os.environ.get("SLURM_JOB_NAME", "")
+    return words[:1] == ["workers"] and ("--until-input-ends" in words or job.startswith("kernelproof-"))
 
 
 def _complain(message: str) -> None:

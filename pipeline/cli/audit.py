@@ -1,4 +1,4 @@
-"""`kernelproof audit`: what leads the leaderboard, verified once more."""
+"""`kernelproof runs audit`: what leads the leaderboard, verified once more."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import typer
 
 from kernelproof.bounds import ROW, SEED
 from kernelproof.cli.declaring import Option
-from kernelproof.cli.filter_options import AllRankedOption, FilterOptions
-from kernelproof.cli.options import JsonOption, StorageOptions, UnsafeOption
+from kernelproof.cli.options import AllRankedOption, FilterOptions, JsonOption, StorageOptions, UnsafeOption
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.report.plain import finite, say
 from kernelproof.wording import counted
@@ -46,7 +45,7 @@ def audit(
     with open_store(storage.database, create=False) as store, Engine(unsafe=unsafe) as engine:
         chosen, elsewhere = _chosen(auditing.leaders(store, options.filters()), engine, sample, seed)
         _begin(chosen, elsewhere, seed, as_json)
-        on_done = _nothing if as_json else _print_found
+        on_done = _nothing if as_json else _print_result
         outcome = auditing.audit(store, chosen, engine, seed=seed, on_done=on_done)
     _print_json(outcome, seed, len(elsewhere)) if as_json else _say(outcome)
     if outcome.refuted:
@@ -69,7 +68,7 @@ def _seed(all_ranked: bool, sample: int | None, seed: int | None) -> int | None:
 
 
 def _chosen(
-    found: list[Leader], engine: Engine, sample: int | None, seed: int | None
+    ranked: list[Leader], engine: Engine, sample: int | None, seed: int | None
 ) -> tuple[list[Leader], list[Leader]]:
     """The results that are audited, and those of devices that this machine has not.
 
@@ -77,7 +76,7 @@ def _chosen(
     """
     from kernelproof.runs.audit import by_place, drawn
 
-    here, elsewhere = by_place(found, engine)
+    here, elsewhere = by_place(ranked, engine)
     if not here:
         devices = sorted({leader.setting.device or "no device" for leader in elsewhere})
         raise MachineError(
@@ -97,14 +96,14 @@ def _begin(chosen: list[Leader], elsewhere: list[Leader], seed: int | None, as_j
         say(f"{left} left out: measured on devices that this machine has not", err=as_json)
 
 
-def _nothing(leader: Leader, found: Reproduction) -> None:
+def _nothing(leader: Leader, result: Reproduction) -> None:
     """With --json all is printed at the end."""
 
 
-def _print_found(leader: Leader, found: Reproduction) -> None:
-    finding = found.finding.value.replace("_", " ")
-    say(f"  {leader.problem_id} #{leader.best.attempt_id}: {finding}: {found.reason}")
-    for alteration in found.alterations:
+def _print_result(leader: Leader, result: Reproduction) -> None:
+    finding = result.finding.value.replace("_", " ")
+    say(f"  {leader.problem_id} #{leader.best.attempt_id}: {finding}: {result.reason}")
+    for alteration in result.alterations:
         say(f"    tampered: {alteration}")
 
 
@@ -121,9 +120,9 @@ def _print_json(outcome: Outcome, seed: int | None, elsewhere: int) -> None:
             "source": leader.source,
             "setting": leader.setting.model_dump(),
             "ranked_verification_id": leader.best.verification_id,
-            **found.model_dump(mode="json"),
+            **result.model_dump(mode="json"),
         }
-        for leader, found in outcome.results
+        for leader, result in outcome.results
     ]
     value = {
         "seed": seed,

@@ -1,23 +1,34 @@
-"""A batch on screen: a table that is drawn anew, a line for each attempt, or a JSON object for each event."""
+"""A batch as it runs and as it ended: a table that is drawn anew, a line for each attempt, or JSON lines."""
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from rich.console import Console
 from rich.live import Live
 
-from kernelproof.cli.batch_summary import print_summary, summary_json
-from kernelproof.cli.event_json import event_line
-from kernelproof.cli.lines import Lines
+from kernelproof.cli.display import Lines, print_counts
 from kernelproof.report.plain import clean, json_line, screen
-from kernelproof.report.progress import progress_screen, speedup_of, summary_line
+from kernelproof.report.progress import (
+    cost,
+    failure_line,
+    fastest_table,
+    progress_screen,
+    progress_table,
+    speedup_of,
+    summary_line,
+    tokens,
+)
 from kernelproof.runs.events import Event, Phase, Progress
-from kernelproof.types import Status
+from kernelproof.types import Response, Status, Verification
 from kernelproof.types.run import BatchProgress
+from kernelproof.wording import counted
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
@@ -193,17 +204,150 @@ class _JsonLines(_Printed):
 
     def __init__(self) -> None:
         super().__init__(Lines())
-        self._told: dict[tuple[str, str, str, int, int], float] = {}
+        self._reported: dict[tuple[str, str, str, int, int], float] = {}
         """When the tokens of an answer that is coming were last told."""
 
     def on_event(self, event: Event) -> None:
         key = event.key
         name = (event.model, key.problem_id, key.problem_sha256, key.sample, key.turn)
         if event.phase is not Phase.ANSWERING:
-            self._told.pop(name, None)
+            self._reported.pop(name, None)
             self._lines.add(event_line(event))
             return
         now = time.monotonic()
-        if now - self._told.get(name, -TOKENS_S) >= TOKENS_S:
-            self._told[name] = now
+        if now - self._reported.get(name, -TOKENS_S) >= TOKENS_S:
+            self._reported[name] = now
             self._lines.add(event_line(event), needed=False)
+
+
+def print_summary(
+    outcome: Outcome, database: DatabasePlace, name: str | None, progress: BatchProgress, console: Console
+) -> None:
+    """For people."""
+
+    def say(text: str) -> None:
+        console.print(text, soft_wrap=True)
+
+    whole = progress.whole
+    every = whole.kept == len(outcome.statuses)
+    kept = f"; {'all' if every else whole.kept} of them had ended before" if whole.kept else ""
+    say(f"{counted(len(outcome.statuses), 'attempt')} in {database}{kept}")
+    print_counts(console, outcome.statuses.values())
+    if len(progress.models) > 1:
+        console.print(progress_table(progress, console))
+    if progress.fastest:
+        say("best kernels")
+        console.print(fastest_table(progress.fastest))
+    if progress.failures:
+        say("what failed most, and the reason given most often")
+        for failure in progress.failures:
+            say(failure_line(failure))
+    if whole.answered or whole.reused:
+        asked = f"{counted(whole.answered, 'answer')} asked for"
+        reused = f", {whole.reused} taken from before" if whole.reused else ""
+        say(f"answers  {asked}{reused}")
+    if whole.answered:
+        say(f"tokens   {tokens(whole)}")
+        say(f"cost     {cost(whole).removesuffix(' so far')}")
+    if outcome.limit is not None:
+        say(f"limit reached: {outcome.limit}")
+    if outcome.refused_for_good:
+        refused = counted(outcome.refused_for_good, "question")
+        say(f"{refused} refused for good: see kernelproof show N; --again provider asks again")
+    if outcome.to_retry:
+        say(f"{outcome.to_retry} not finished: run the same command again to continue")
+    for line in _further(progress, name):
+        say(line)
+
+
+def _further(progress: BatchProgress, name: str | None) -> list[str]:
+    """Commands that show more."""
+    numbers = [one.attempt_id for one in progress.fastest] + [one.attempt_id for one in progress.failures]
+    number = next((number for number in numbers if number is not None), None)
+    of_run = f" --run {shlex.quote(clean(name))}" if name else ""
+    shown = [] if number is None else [f"kernelproof show {number}"]
+    commands = [f"kernelproof leaderboard{of_run}", *shown]
+    return [f"see more: {' · '.join(commands)}"] if progress.whole.ended else []
+
+
+def summary_json(
+    outcome: Outcome, database: DatabasePlace, name: str | None, progress: BatchProgress
+) -> dict[str, Any]:
+    """For machines: the last line of `--json`."""
+    statuses = Counter("interrupted" if s is None else s.value for s in outcome.statuses.values())
+    return {
+        "event": "summary",
+        "ended": outcome.ended,
+        "run": name,
+        "database": str(database),
+        "attempts": len(outcome.statuses),
+        "statuses": dict(statuses.most_common()),
+        "to_retry": outcome.to_retry,
+        "refused_for_good": outcome.refused_for_good,
+        "limit": outcome.limit,
+        "refusals": [str(refusal) for refusal in outcome.refusals],
+        **progress.as_json(),
+    }
+
+
+def event_line(event: Event) -> str:
+    """One line of ASCII, so that no text of a model's or a server's reaches a terminal as it is."""
+    return json_line(event_json(event))
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """The names are stable; later versions may add some."""
+    key = event.key
+    facts: dict[str, Any] = {
+        "event": event.phase.value,
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "model": event.model,
+        "problem": key.problem_id,
+        "sample": key.sample,
+    }
+    if event.phase is Phase.OVER:
+        return facts | ({"reason": event.note} if event.note else {})
+    facts |= {"turn": key.turn, "attempt": event.attempt_id}
+    if event.phase is Phase.ANSWERING:
+        facts["tokens"] = event.tokens
+    elif event.phase is Phase.WAITING:
+        facts["reason"] = event.note
+    elif event.phase is Phase.BATCHED:
+        facts |= {"batch": event.batch or None, "reason": event.note}
+    elif event.phase is Phase.JUDGING:
+        facts["stage"] = event.note
+    elif event.phase is Phase.ANSWERED:
+        facts |= {"reused": event.reused, **_answer(event.response)}
+    elif event.phase is Phase.ENDED:
+        said = event.verification.reason if event.verification is not None else event.note
+        facts["status"] = event.status.value if event.status is not None else None
+        facts |= {"reason": said or None, "kept": event.kept, **_times(event.verification)}
+        facts |= {"confirmed": True} if event.confirmed else {}
+    return facts
+
+
+def _answer(response: Response | None) -> dict[str, Any]:
+    if response is None:
+        return {}
+    return {
+        "usage": response.usage.model_dump() if response.usage is not None else None,
+        "cost_usd": response.cost_usd,
+        "latency_s": response.latency_s,
+        "finish_reason": response.finish_reason,
+        "served_model": response.served_model,
+        "refusal": response.refusal,
+    }
+
+
+def _times(verification: Verification | None) -> dict[str, Any]:
+    found = verification.measurement if verification is not None else None
+    if found is None:
+        return {"speedup": None}
+    return {
+        "speedup": found.speedup,
+        "speedup_low": found.speedup_interval.low,
+        "speedup_high": found.speedup_interval.high,
+        "pace": found.pace.value,
+        "candidate_ms": found.candidate_ms,
+        "baseline_ms": found.baseline_ms,
+    }

@@ -9,8 +9,13 @@ import typer
 
 from kernelproof.cli.completion import attempts
 from kernelproof.cli.declaring import Argument, Option
-from kernelproof.cli.filter_options import AllRankedOption, FilterOptions
-from kernelproof.cli.options import OutputOption, StorageOptions, given_options
+from kernelproof.cli.options import (
+    AllRankedOption,
+    FilterOptions,
+    OutputOption,
+    StorageOptions,
+    explicit_options,
+)
 from kernelproof.errors import UsageError
 from kernelproof.report.plain import say
 from kernelproof.wording import counted
@@ -45,7 +50,7 @@ def bundle(
     from kernelproof.runs.bundles.signing import signature_of
     from kernelproof.runs.bundles.writer import write_bundle
 
-    filtered = all_ranked or bool(given_options(options, context))
+    filtered = all_ranked or bool(explicit_options(options, context))
     if (attempt is not None) is filtered:
         raise UsageError("give one attempt, or filters as leaderboard takes them, or --all-ranked")
     with open_store(storage.database, only_read=True) as store:

@@ -75,10 +75,10 @@ def _refusing_repeats(parser: Any, ctx: Any) -> Any:
 
     def checked(args: list[str]) -> Any:
         words = list(args)
-        found = parse(args)
+        parsed = parse(args)
         if not ctx.resilient_parsing:
-            _refuse_repeats(found[2], words)
-        return found
+            _refuse_repeats(parsed[2], words)
+        return parsed
 
     parser.parse_args = checked
     return parser
@@ -97,24 +97,24 @@ def _refuse_repeats(order: Sequence[Any], words: Sequence[str]) -> None:
         times = sum(each is parameter for each in order)
         if parameter.param_type_name != "option" or parameter.multiple or parameter.count or times < 2:
             continue
-        given = _given(parameter, words)
-        told = f" ({', '.join(given[:-1])} and {given[-1]})" if len(set(given)) > 1 else ""
+        values = _values_of(parameter, words)
+        shown = f" ({', '.join(values[:-1])} and {values[-1]})" if len(set(values)) > 1 else ""
         often = "twice" if times == 2 else f"{times} times"
-        raise UsageError(f"{option_name(parameter)} was given {often}{told}; give it once")
+        raise UsageError(f"{option_name(parameter)} was given {often}{shown}; give it once")
 
 
-def _given(option: Any, words: Sequence[str]) -> list[str]:
+def _values_of(option: Any, words: Sequence[str]) -> list[str]:
     """The values that an option was given, or which of its names, where it takes no value."""
-    found = []
+    values = []
     for number, word in enumerate(words):
         name, equals, value = word.partition("=")
         if name not in (*option.opts, *option.secondary_opts):
             continue
         if option.is_flag:
-            found.append(name)
+            values.append(name)
         else:
-            found.append(value if equals else " ".join(words[number + 1 : number + 1 + option.nargs]))
-    return found
+            values.append(value if equals else " ".join(words[number + 1 : number + 1 + option.nargs]))
+    return values
 
 
 def option_name(option: Any) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.declaring import Argument, Option
-from kernelproof.cli.options import JsonOption, StorageOptions
+from kernelproof.cli.options import JsonOption, SameFileOption, StorageOptions, named_file
 from kernelproof.report.plain import json_line, say
 from kernelproof.wording import counted
 
@@ -43,7 +43,10 @@ def check(*, as_json: JsonOption = False, storage: StorageOptions) -> None:
 
 @db_app.command("backup")
 def backup(
-    *, target: Annotated[Path, Argument("The copy to write.", metavar="FILE")], storage: StorageOptions
+    *,
+    target: Annotated[Path | None, Argument("The copy to write.", metavar="FILE")] = None,
+    output: SameFileOption = None,
+    storage: StorageOptions,
 ) -> None:
     """Write a copy of the database, of one moment, while other commands go on writing.
 
@@ -51,6 +54,7 @@ def backup(
     """
     from kernelproof.db.maintenance import backup as copy
 
+    target = named_file(target, output)
     say(f"{target}: {copy(storage.file, target):,} bytes")
 
 
@@ -73,7 +77,10 @@ def upgrade(
     dry_run: Annotated[bool, Option("Say what would be done, and do nothing.")] = False,
     backup_to: Annotated[
         Path | None,
-        Option("The backup that is made before [default: beside the database, named by its schema]."),
+        Option(
+            "The backup that is made before [default: beside the database, named by its schema].",
+            names=("--backup-to", "-o"),
+        ),
     ] = None,
     storage: StorageOptions,
 ) -> None:

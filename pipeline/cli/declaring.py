@@ -48,7 +48,7 @@ class Option:
         names, offered = self.names, self.offered
         if kind is bool:
             flag = default is False and not names
-            return self._made([f"--{name.replace('_', '-')}"] if flag else names)
+            return self._typer_info([f"--{name.replace('_', '-')}"] if flag else names)
         words = self.words or (words_of(kind) if _is_choice(kind) else ())
         if words:
             parser, metavar = _word_of(kind, words), f"<{'|'.join(words)}>"
@@ -58,21 +58,21 @@ class Option:
         elif self.bounds:
             parser, metavar = _number_within(self.bounds), "<number>"
         elif kind is Path:
-            parser, metavar = given_path, "<path>"
+            parser, metavar = parsed_path, "<path>"
         elif kind is date:
             parser, metavar = _day, "<YYYY-MM-DD>"
         else:
             parser, metavar = nonempty_text, None
-        return self._made(names, parser=parser, metavar=self.metavar or metavar, autocompletion=offered)
+        return self._typer_info(names, parser=parser, metavar=self.metavar or metavar, autocompletion=offered)
 
-    def _made(self, names: Any, **more: Any) -> Any:
+    def _typer_info(self, names: Any, **more: Any) -> Any:
         return typer.Option(*names, help=self.help, show_default=self.show_default, **more)
 
 
 class Argument(Option):
     """The same for a word that has no name before it."""
 
-    def _made(self, names: Any, **more: Any) -> Any:
+    def _typer_info(self, names: Any, **more: Any) -> Any:
         more["metavar"] = self.metavar
         return typer.Argument(help=self.help, show_default=self.show_default, **more)
 
@@ -176,7 +176,7 @@ def nonempty_text(text: str) -> str:
     return text
 
 
-def given_path(text: str) -> Path:
+def parsed_path(text: str) -> Path:
     """Parses every path. To `Path` an empty one is the current directory, which nobody meant."""
     if not text:
         raise typer.BadParameter("the path is empty; for the current directory give a dot.")

@@ -29,7 +29,7 @@ def doctor(
     from kernelproof import doctor as room
     from kernelproof.report.machine import print_findings
 
-    place = storage.opened()
+    place = storage.open_workspace()
     lifted = room.lift_quarantine(lambda text: say(text, err=True)) if lift_quarantine else []
     findings = lifted + room.examine(place, noise=noise, unsafe=unsafe)
     if as_json:

@@ -10,8 +10,7 @@ import typer
 
 from kernelproof.choices import RewardName
 from kernelproof.cli.declaring import Argument, Option
-from kernelproof.cli.filter_options import FilterOptions
-from kernelproof.cli.options import StorageOptions
+from kernelproof.cli.options import FilterOptions, StorageOptions
 from kernelproof.errors import UsageError
 from kernelproof.report.plain import say
 
@@ -69,8 +68,8 @@ def export(
     """
     from kernelproof.db.store import open_store
     from kernelproof.report.export.columns import gather
+    from kernelproof.report.export.files import require_pyarrow
     from kernelproof.report.export.formats import write
-    from kernelproof.report.exporting import require_pyarrow
 
     if reward is not None and form != "pairs":
         raise UsageError("--reward is for pairs; leave it out")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,18 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelproof.cli.asking import AgainOption, ask_options, configured
 from kernelproof.cli.completion import problems as offered
 from kernelproof.cli.completion import runs
 from kernelproof.cli.declaring import Argument, Entries, Option
+from kernelproof.cli.generate_options import AgainOption, config_options, configured
 from kernelproof.cli.options import INTERRUPTED, StorageOptions, SuiteOption, VerifyOptions
 from kernelproof.report.plain import say
+from kernelproof.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from kernelproof.cli.batch_display import Form
     from kernelproof.runs.batch import Outcome, RunPlan, Terms
+    from kernelproof.runs.planning import Forecast
     from kernelproof.workspace import Workspace
 
 
@@ -45,7 +47,7 @@ def generate(
     ] = None,
     *,
     context: typer.Context,
-    asked: Annotated[dict[str, Any], Entries(ask_options())],
+    keys: Annotated[dict[str, Any], Entries(config_options())],
     options: VerifyOptions,
     suite: SuiteOption = None,
     storage: StorageOptions,
@@ -54,15 +56,17 @@ def generate(
         str | None, Option("Take options from a stored run.", metavar="<run>", offered=runs)
     ] = None,
     again: AgainOption = None,
-    record: Annotated[Path | None, Option("Append the answers to this file, for replay.")] = None,
+    record: Annotated[
+        Path | None, Option("Append the answers to this file, for replay.", names=("--record", "-o"))
+    ] = None,
     show: ShowOptions,
 ) -> None:
     """Ask models for kernels and verify every answer. The same command again continues where it stopped."""
     from kernelproof.problems import open_suite
     from kernelproof.runs.planning import plans_of, terms_of
 
-    place = storage.opened()
-    resolved, verify = configured(problems, asked, options, suite, config, like, place, context)
+    place = storage.open_workspace()
+    resolved, verify = configured(problems, keys, options, suite, config, like, place, context)
     chosen = open_suite(Path(resolved.suite) if resolved.suite else None).select(list(resolved.problems))
     settings = verify.settings(chosen)
     plans = plans_of(resolved, chosen, settings, record=record, ask=not show.dry_run)
@@ -74,22 +78,21 @@ def generate(
 
 
 def _statuses(again: Sequence[str] | None) -> list[Any]:
-    from kernelproof.cli.asking import GROUPS
+    from kernelproof.cli.generate_options import GROUPS
     from kernelproof.types import Status
 
     return [Status(GROUPS.get(word, word)) for word in again or ()]
 
 
 def _say_forecast(plans: Sequence[RunPlan], place: Workspace, show: ShowOptions) -> None:
-    from kernelproof.cli.forecast import forecast_json, say_forecasts
     from kernelproof.db.store import open_if_there
     from kernelproof.runs.planning import forecast
 
     with ExitStack() as stack:
         opened = open_if_there(place.database)
         store = stack.enter_context(opened) if opened else None
-        found = [forecast(plan, store) for plan in plans]
-    print(forecast_json(found)) if show.as_json else say_forecasts(found)
+        forecasts = [forecast(plan, store) for plan in plans]
+    print(forecast_json(forecasts)) if show.as_json else say_forecasts(forecasts)
 
 
 def _run(plans: Sequence[RunPlan], terms: Terms, place: Workspace, form: Form) -> Outcome:
@@ -135,3 +138,76 @@ def _end(outcome: Outcome) -> None:
         say(f"kernelproof: {refusal}", err=True)
     if outcome.refusals or any(status in RETRIED for status in outcome.statuses.values()):
         raise typer.Exit(3)
+
+
+def say_forecasts(forecasts: Sequence[Forecast]) -> None:
+    """A block of lines for the batch, and one for each model."""
+    from kernelproof.report.verification import rules
+
+    plan = forecasts[0].plan
+    verify, run = plan.settings.verify, plan.settings
+    say(f"problems   {len(plan.problems)}: {', '.join(problem.id for problem in plan.problems)}")
+    say(f"strategy   {run.strategy_name}, at most {counted(run.turns, 'turn')} a sample")
+    say(f"backend    {verify.backend}, size {verify.size}, template {run.template}")
+    say(f"rules      {rules(verify)}")
+    for forecast in forecasts:
+        say("")
+        _say(forecast)
+    if len(forecasts) > 1:
+        say("")
+        costs = [forecast.cost_usd for forecast in forecasts]
+        known = [cost for cost in costs if cost is not None]
+        say(f"together   {counted(sum(f.questions for f in forecasts), 'question')}, {_money(known, costs)}")
+
+
+def _say(forecast: Forecast) -> None:
+    total = len(forecast.plan.problems) * forecast.plan.samples
+    stored = f"{forecast.finished} of {counted(total, 'sample')} are finished"
+    judged = f", {counted(forecast.to_judge, 'stored answer')} to judge" if forecast.to_judge else ""
+    more = f", at most {forecast.follow_ups} more as answers fail" if forecast.follow_ups else ""
+    say(f"model      {forecast.plan.settings.model}")
+    say(f"stored     {stored}{judged}")
+    say(f"questions  {forecast.questions}{more}")
+    if forecast.too_long:
+        length = f"the context of {forecast.plan.context_length:,} tokens (--context-length)"
+        say(f"too long   {forecast.too_long} of them cannot fit {length}, and will not be sent")
+    say(f"tokens     {_tokens(forecast)}")
+    say(f"cost       {_money([forecast.cost_usd], [forecast.cost_usd])} for these questions")
+
+
+def _tokens(forecast: Forecast) -> str:
+    if not forecast.questions:
+        return "none"
+    if forecast.measured_on:
+        on = f"by {counted(forecast.measured_on, 'stored answer')} of this model"
+        tokens = f"{forecast.prompt_tokens:,} for prompts and {forecast.completion_tokens:,} for answers"
+        return f"about {tokens}, {on}"
+    unknown = "answers unknown until this model has answered once"
+    return f"about {forecast.prompt_tokens:,} for prompts; {unknown}"
+
+
+def _money(known: Sequence[float | None], costs: Sequence[float | None]) -> str:
+    dollars = sum(cost for cost in known if cost is not None)
+    if None not in costs:
+        return f"about ${dollars:,.2f}"
+    return f"unknown (at least ${dollars:,.2f})" if dollars else "unknown"
+
+
+def forecast_json(forecasts: Sequence[Forecast]) -> str:
+    """The same for machines."""
+    rows = [
+        {
+            "model": forecast.plan.settings.model,
+            "samples": len(forecast.plan.problems) * forecast.plan.samples,
+            "finished": forecast.finished,
+            "to_judge": forecast.to_judge,
+            "questions": forecast.questions,
+            "follow_ups": forecast.follow_ups,
+            "too_long": forecast.too_long,
+            "prompt_tokens": forecast.prompt_tokens,
+            "completion_tokens": forecast.completion_tokens,
+            "cost_usd": forecast.cost_usd,
+        }
+        for forecast in forecasts
+    ]
+    return json.dumps({"models": rows})

@@ -68,21 +68,21 @@ def import_(
     from kernelproof.runs.imports import import_run, statuses_of, store_import
     from kernelproof.verifier.engine.engine import require_device
 
-    found = _read(source, suite, known, follow_links)
-    settings = options.settings_for(found.candidates)
-    refuse_others(found.candidates, settings.backend)
+    programs = _read(source, suite, known, follow_links)
+    settings = options.settings_for(programs.candidates)
+    refuse_others(programs.candidates, settings.backend)
     if verify:
         require_device(settings.backend)
     described = import_run(known.model or _label(source), run, settings)
     database = storage.database
     with open_store(database) as store:
-        stored = store_import(store, found, described)
+        stored = store_import(store, programs, described)
         if not as_json:
-            _say_stored(found, stored, source, database)
+            _say_stored(programs, stored, source, database)
     missing = _judge(stored, described, database, again, as_json) if verify else 0
     with open_store(database, only_read=True) as store:
         statuses = statuses_of(store, stored)
-    _print_json(found, stored, statuses) if as_json else _say_judged(statuses, described)
+    _print_json(programs, stored, statuses) if as_json else _say_judged(statuses, described)
     if missing:
         raise typer.Exit(INTERRUPTED)
 
@@ -142,7 +142,7 @@ def _judge(
         return anyio.run(work).missing
 
 
-def _say_stored(found: ImportInput, stored: StoredImport, source: Path, database: DatabasePlace) -> None:
+def _say_stored(programs: ImportInput, stored: StoredImport, source: Path, database: DatabasePlace) -> None:
     console = screen()
     before = len(stored.attempts) - stored.new
     were = f", {before} of them before" if before else ""
@@ -152,12 +152,12 @@ def _say_stored(found: ImportInput, stored: StoredImport, source: Path, database
         markup=False,
         soft_wrap=True,
     )
-    for note in found.notes:
+    for note in programs.notes:
         console.print(clean(note), markup=False, soft_wrap=True)
 
 
 def _say_judged(statuses: dict[int, Status | None], described: RunSettings) -> None:
-    from kernelproof.cli.progress import print_counts
+    from kernelproof.cli.display import print_counts
 
     console = screen()
     done = [status for status in statuses.values() if status is not None]
@@ -171,12 +171,12 @@ def _say_judged(statuses: dict[int, Status | None], described: RunSettings) -> N
     )
 
 
-def _print_json(found: ImportInput, stored: StoredImport, statuses: dict[int, Status | None]) -> None:
+def _print_json(programs: ImportInput, stored: StoredImport, statuses: dict[int, Status | None]) -> None:
     facts = {
         "run": stored.run_id,
         "new": stored.new,
         "with_claim": stored.with_claim,
         "statuses": {str(number): status and status.value for number, status in statuses.items()},
-        "notes": found.notes,
+        "notes": programs.notes,
     }
     print(clean(json.dumps(facts)))

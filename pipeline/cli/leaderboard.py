@@ -10,8 +10,7 @@ import typer
 
 from kernelproof.bounds import TOP
 from kernelproof.cli.declaring import Option
-from kernelproof.cli.filter_options import FilterOptions
-from kernelproof.cli.options import StorageOptions, only_one, refuse_several
+from kernelproof.cli.options import FilterOptions, StorageOptions, only_one, refuse_several
 from kernelproof.errors import UsageError
 from kernelproof.report.plain import clean, json_line, json_text, screen
 
@@ -34,7 +33,10 @@ class FormOptions:
     as_csv: Annotated[bool, Option("The table (by problem) as CSV.", names=("--csv",))] = False
     as_markdown: Annotated[bool, Option("The same as Markdown.", names=("--markdown",))] = False
     parquet: Annotated[
-        Path | None, Option("The same in a Parquet file. Needs pip install 'kernelproof[parquet]'.")
+        Path | None,
+        Option(
+            "The same in a Parquet file. Needs pip install 'kernelproof[parquet]'.", names=("--parquet", "-o")
+        ),
     ] = None
 
 
@@ -104,7 +106,7 @@ def _print_comparisons(
     parquet: Path | None,
 ) -> None:
     from kernelproof.report.board_columns import flat_comparisons
-    from kernelproof.report.comparison import print_comparisons
+    from kernelproof.report.leaderboard import print_comparisons
 
     found: tuple[Comparison, ...] = scores.comparison(*names, by, filters)  # type: ignore[arg-type]
     if form == "json":
@@ -116,7 +118,7 @@ def _print_comparisons(
 
 
 def _export(rows: Flat, form: str | None, parquet: Path | None) -> None:
-    from kernelproof.report.exporting import as_csv, as_markdown, write_parquet
+    from kernelproof.report.export.files import as_csv, as_markdown, write_parquet
 
     if parquet is not None:
         write_parquet(rows.fields, rows.rows, parquet, clean)
@@ -125,7 +127,7 @@ def _export(rows: Flat, form: str | None, parquet: Path | None) -> None:
 
 
 def _print_claims(claims: Claims, form: str | None) -> None:
-    from kernelproof.report.claims import claims_csv, print_claims
+    from kernelproof.report.leaderboard import claims_csv, print_claims
 
     if form == "json":
         print(json_text(claims))

@@ -10,15 +10,16 @@ pydantic before a command runs, so `--help` stays fast.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kernelproof.backends import names, our_backends
-from kernelproof.bounds import MEASURE_S, TRIALS
-from kernelproof.choices import Baseline, Numerics, Purity, Rigor, words_of
-from kernelproof.cli.completion import attempts, runs
+from kernelproof.bounds import LEVEL, MEASURE_S, TRIALS, TURNS
+from kernelproof.choices import Baseline, ErrorClass, Flag, Numerics, Purity, Rigor, RunKind, words_of
+from kernelproof.cli.completion import attempts, models, problems, runs
 from kernelproof.cli.declaring import Argument, Option
 from kernelproof.errors import UsageError
 from kernelproof.report.plain import say
@@ -27,6 +28,7 @@ from kernelproof.workspace import DatabasePlace, Workspace, database_place, open
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kernelproof.db.scores.filters import Filters
     from kernelproof.runs.candidates import CandidateInput
     from kernelproof.types import Problem, VerifySettings
 
@@ -60,6 +62,7 @@ AttemptArgument = Annotated[
     str, Argument("The attempt's number (17 or '#17'), or: last.", parser=str, offered=attempts)
 ]
 OutputOption = Annotated[Path, Option("The file that is written.", names=("--output", "-o"))]
+SameFileOption = Annotated[Path | None, Option("The same as FILE.", names=("--output", "-o"))]
 FollowLinksOption = Annotated[bool, Option("Read links that lead out of the folder as well.")]
 JsonOption = Annotated[bool, Option("Print JSON.", names=("--json",))]
 UnsafeOption = Annotated[bool, Option("Accept the weakest sandbox tier. Only for code you trust.")]
@@ -72,7 +75,7 @@ class StorageOptions:
     workspace: _WorkspaceOption = None
     db: _DatabaseOption = None
 
-    def opened(self) -> Workspace:
+    def open_workspace(self) -> Workspace:
         """The workspace, which knows its database. Raises UsageError where it is none."""
         place = None if self.db is None else database_place(self.db)
         return open_workspace(self.workspace, place)
@@ -80,7 +83,7 @@ class StorageOptions:
     @property
     def database(self) -> DatabasePlace:
         """Where results are stored."""
-        return self.opened().database
+        return self.open_workspace().database
 
     @property
     def file(self) -> Path:
@@ -127,13 +130,13 @@ class VerifyOptions:
     ] = True
     unsafe: UnsafeOption = False
 
-    def settings_for(self, given: Sequence[CandidateInput]) -> VerifySettings:
+    def settings_for(self, candidates: Sequence[CandidateInput]) -> VerifySettings:
         """The settings for these programs. Says so where they can only be built. Raises as `settings`."""
         from kernelproof.runs.sizes import only_built
         from kernelproof.verifier.devices.discovery import default_backend
 
-        problems = {(one.problem.id, one.problem.sha256): one.problem for one in given}
-        sources = [one.extraction.candidate.source for one in given if one.extraction.candidate]
+        problems = {(one.problem.id, one.problem.sha256): one.problem for one in candidates}
+        sources = [one.extraction.candidate.source for one in candidates if one.extraction.candidate]
         backend = only_built(sources) if self.backend == AUTO else None
         if backend is not None:
             here = "there is no GPU here: built and not run (built_not_run)"
@@ -153,23 +156,23 @@ class VerifyOptions:
         from kernelproof.types.explain import explain
         from kernelproof.verifier.devices.discovery import default_backend
 
-        asked = [self.baseline] if isinstance(self.baseline, str) else self.baseline or ()
-        if unknown := [word for word in asked if word not in words_of(Baseline)]:
+        words = [self.baseline] if isinstance(self.baseline, str) else self.baseline or ()
+        if unknown := [word for word in words if word not in words_of(Baseline)]:
             raise UsageError(f"--baseline must be {' or '.join(words_of(Baseline))}, not {unknown[0]!r:.60}")
-        baselines = [word for word in words_of(Baseline) if word in asked]
+        baselines = [word for word in words_of(Baseline) if word in words]
         if baselines and not self.measure:
             raise UsageError("--baseline is for measuring; leave it out, or leave out --no-measure")
         if self.purity == "own-compute" and not self.own_kernel:
             raise UsageError("--purity own-compute asks for kernels of its own; leave out --no-own-kernel")
         backend = default_backend() if self.backend == AUTO else self.backend
-        given = {setting: getattr(self, option) for option, setting in SETTINGS.items()}
-        given |= {
+        values = {setting: getattr(self, option) for option, setting in SETTINGS.items()}
+        values |= {
             "backend": backend,
             "size": choose_size(self.size, backend, problems),
             "baselines": baselines,
         }
         try:
-            return VerifySettings.model_validate(given)
+            return VerifySettings.model_validate(values)
         except ValidationError as error:
             called = {setting: f"--{option.replace('_', '-')}" for option, setting in SETTINGS.items()}
             raise UsageError(explain(error, called)) from None
@@ -180,7 +183,7 @@ SETTINGS = {each.name: _OTHERS.get(each.name, each.name) for each in fields(Veri
 """Option to setting of a verification."""
 
 
-def given_options(options: Any, context: typer.Context) -> dict[str, Any]:
+def explicit_options(options: Any, context: typer.Context) -> dict[str, Any]:
     """The options of a class that stand on the command line, defaults left out."""
     sources = {field.name: context.get_parameter_source(field.name) for field in fields(options)}
     by_user = [name for name, source in sources.items() if source and source.name != "DEFAULT"]
@@ -203,11 +206,73 @@ def refuse_several(names: Sequence[str]) -> None:
         raise UsageError(f"{' and '.join(names)} exclude each other; give one of them")
 
 
+def named_file(argument: Path | None, option: Path | None) -> Path:
+    """The file that a command writes, named by its argument FILE or by --output. Raises UsageError."""
+    if argument is None and option is None:
+        raise UsageError("name the file to write: FILE, or -o FILE")
+    if argument is not None and option is not None:
+        refuse_several(["FILE", "--output"])
+    return argument or option  # type: ignore[return-value]
+
+
 def settings_over(
-    settings: VerifySettings, given: dict[str, Any], problems: Sequence[Problem]
+    settings: VerifySettings, overrides: dict[str, Any], problems: Sequence[Problem]
 ) -> VerifySettings:
     """Stored settings with the options that were given. Raises UsageError for what makes no sense."""
     stored = {option: getattr(settings, setting) for option, setting in SETTINGS.items()}
-    chosen = VerifyOptions(**{**stored, **given}).settings(problems)
-    names = [setting for option, setting in SETTINGS.items() if option in given]
+    chosen = VerifyOptions(**{**stored, **overrides}).settings(problems)
+    names = [setting for option, setting in SETTINGS.items() if option in overrides]
     return settings.model_copy(update={name: getattr(chosen, name) for name in names})
+
+
+AllRankedOption = Annotated[bool, Option("The best of each problem of every board.")]
+
+
+@dataclass(frozen=True)
+class FilterOptions:
+    """Which stored attempts count. All that are given must let an attempt pass."""
+
+    problem: Annotated[
+        str | None, Option("Problem id, name, folder or glob: level1/23, level1, '*max'.", offered=problems)
+    ] = None
+    level: Annotated[int | None, Option("Problems of this level only.", LEVEL)] = None
+    suite: Annotated[str | None, Option("Problems of this suite only.")] = None
+    model: Annotated[str | None, Option("Part of the model's name.", offered=models)] = None
+    template: Annotated[str | None, Option("Prompts of this template only, such as basic-v3.")] = None
+    strategy: Annotated[str | None, Option("This search strategy only, such as refine.")] = None
+    run: Annotated[str | None, Option("The run of this name or number only.", offered=runs)] = None
+    tag: Annotated[str | None, Option("Runs with this tag only (kernelproof runs tag).")] = None
+    kind: Annotated[
+        RunKind | None, Option("Answers of models, files, imported programs, or what a tuner tried.")
+    ] = None
+    turns: Annotated[int | None, Option("Only the first so many turns of each sample.", TURNS)] = None
+    since: Annotated[date | None, Option("Attempts begun on this day (UTC) or later.")] = None
+    until: Annotated[date | None, Option("Attempts begun on this day (UTC) or earlier.")] = None
+    gpu: Annotated[str | None, Option("Part of the GPU's or CPU's name.", names=("--gpu", "--device"))] = None
+    backend: Annotated[str | None, Option("One backend only.", words=names())] = None
+    size: Annotated[str | None, Option("One size preset only: full, small.")] = None
+    numerics: Annotated[Numerics | None, Option("Verifications with these numerics only.")] = None
+    purity: Annotated[Purity | None, Option("Verifications with this purity only.")] = None
+    rigor: Annotated[Rigor | None, Option("Verifications of this rigor only.")] = None
+    policy: Annotated[
+        str,
+        Option(
+            "Verifications under this policy only: current, any (the newest of each attempt), or its name.",
+            metavar="<policy>",
+        ),
+    ] = "current"
+    without: Annotated[
+        list[Flag] | None, Option("Correct ones with this flag do not count; may be repeated.")
+    ] = None
+    error_class: Annotated[ErrorClass | None, Option("Correct ones of a worse error class do not count.")] = (
+        None
+    )
+
+    def filters(self) -> Filters:
+        """The filters that the options stand for."""
+        from kernelproof.db.scores.filters import Filters
+
+        given = {**self.__dict__, "device": self.gpu}
+        given["without"] = tuple(flag for flag in Flag if flag in (self.without or ()))
+        del given["gpu"]
+        return Filters.model_validate(given)

@@ -1,32 +1,37 @@
-"""`kernelproof problems`: list, show, check, import and begin problems."""
+"""`kernelproof problems`: list, show, check and import problems, begin one, and print a problem's prompt."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelproof.bounds import CHECK_S, LEVEL
+from kernelproof.backends import names, preferred
+from kernelproof.bounds import CHECK_S, LEVEL, NEW_LEVEL
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.completion import problems
 from kernelproof.cli.declaring import Argument, Option
-from kernelproof.cli.options import JsonOption, SuiteOption
-from kernelproof.cli.problems_import import import_problems, new_problem
+from kernelproof.cli.options import JsonOption, SameFileOption, SuiteOption, named_file
 from kernelproof.errors import UsageError
-from kernelproof.report.plain import clean, say, say_text
+from kernelproof.report.plain import clean, json_text, say, say_text
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
-    from kernelproof.problems import Suite
+    from collections.abc import Sequence
+
+    from kernelproof.problems import Fitness, Suite
+    from kernelproof.problems.importing import Imported
     from kernelproof.types import Problem
 
-problems_app = CommandLine(help="List, show, check and import problems, or write a new one.")
+problems_app = CommandLine(help="List, show, check and import problems, write a new one, or print a prompt.")
 
-problems_app.command("import")(import_problems)
-problems_app.command("new")(new_problem)
+_ROLES = ("code", "name", "level", "number")
 
 
 @problems_app.command("list")
@@ -102,7 +107,6 @@ def check_problems(
 
     Exit code 1 when a problem is unfit or a file is broken.
     """
-    from kernelproof.cli.problems_shown import print_fitness
     from kernelproof.problems import check_problem, open_suite
 
     opened = open_suite(suite)
@@ -116,7 +120,7 @@ def check_problems(
         fitness = check_problem(chosen, size=preset, device=device, time_limit=time_limit, on_wait=on_wait)
         records.append(fitness)
         if not as_json:
-            print_fitness(chosen, fitness)
+            _print_fitness(chosen, fitness)
     if as_json:
         _print_json(
             {
@@ -131,6 +135,108 @@ def check_problems(
         say(f"{fit} of {counted(len(records) + len(broken), 'problem')} fit")
     if broken or not all(record.ok for record in records):
         raise typer.Exit(1)
+
+
+@problems_app.command()
+def prompt(
+    problem: Annotated[
+        str, Argument("The problem: level1/23, a name, or a file.", parser=str, offered=problems)
+    ],
+    backend: Annotated[str, Option("What is asked for.", words=names())] = preferred(),
+    size: Annotated[str, Option("The problem's size preset.", parser=str)] = "full",
+    template: Annotated[
+        str | None,
+        Option("A template's name, or the path of a folder.", parser=str, show_default="the backend's"),
+    ] = None,
+    suite: SuiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the prompt that a model gets for a problem: system and user text."""
+    from kernelproof.problems import open_suite
+    from kernelproof.prompting import first_prompt
+
+    rendered = first_prompt(open_suite(suite).find(problem), backend=backend, size=size, template=template)
+    if as_json:
+        print(json_text(rendered))
+        return
+    for part, text in (("system", rendered.system), ("user", rendered.user)):
+        say(f"===== {part} ({rendered.template}, prompt {rendered.sha256[:12]}) =====")
+        say_text(text)
+
+
+def column(text: str) -> tuple[str, str]:
+    """Role and column, from `code=reference`."""
+    role, equals, name = text.partition("=")
+    if not equals or not name or role not in _ROLES:
+        raise typer.BadParameter(f"{text!r} is not ROLE=COLUMN, with a role of {', '.join(_ROLES)}.")
+    return role, name
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """The options for a data set, or for files of problems."""
+
+    columns: Annotated[
+        list[Any] | None,
+        Option(
+            "Data set: the column that holds the code, name, level or number. May be repeated "
+            "[default: code, name, level, problem_id].",
+            names=("--column",),
+            parser=column,
+            metavar="<role=column>",
+        ),
+    ] = None
+    split: Annotated[str | None, Option("Data set: only this split [default: all].")] = None
+    subset: Annotated[str | None, Option("Data set: its configuration, where it has several.")] = None
+    skip_broken: Annotated[bool, Option("Leave out what is no problem, and write the rest.")] = False
+
+
+@problems_app.command("import")
+def import_problems(
+    *,
+    source: Annotated[
+        str,
+        Argument(
+            "A directory or file of problems, or a data set: a directory, a parquet file, or OWNER/NAME "
+            "on the Hugging Face Hub.",
+            metavar="SOURCE",
+        ),
+    ],
+    to: Annotated[Path, Option("The suite's directory, a new one.", names=("--to", "-o"))],
+    level: Annotated[int | None, Option("Level of problems that have none.", NEW_LEVEL)] = None,
+    data: DataOptions,
+    as_json: JsonOption = False,
+) -> None:
+    """Write problems from elsewhere as a suite. All are written, or none. Nothing of theirs is run."""
+    from kernelproof.problems.importing import read_drafts, write_suite
+
+    columns = _once(data.columns or ())
+    drafts = read_drafts(source, level=level, columns=columns, split=data.split, subset=data.subset)
+    imported = write_suite(drafts, to, skip_broken=data.skip_broken)
+    if as_json:
+        _print_imported(imported)
+        return
+    for message in imported.left_out:
+        say(f"left out: {message}", err=True)
+    folders = Counter(file.parent.name for file in imported.files if file.parent != to)
+    parts = ", ".join(f"{count} in {folder}" for folder, count in folders.items())
+    say(f"{to}: {counted(len(imported.problems), 'problem')}{f' ({parts})' if parts else ''}")
+    say(f"check them: kernelproof problems check --suite {to}")
+
+
+@problems_app.command("new")
+def new_problem(
+    path: Annotated[
+        Path | None, Argument("The file, such as mine/level1/1_gated_unit.py.", metavar="FILE")
+    ] = None,
+    output: SameFileOption = None,
+) -> None:
+    """Write a problem to start from. It runs as it is: put your own model in the place of its model."""
+    from kernelproof.problems.template import write_template
+
+    path = named_file(path, output)
+    write_template(path)
+    say(f"{path}: edit it, then: kernelproof problems check {path}")
 
 
 def _refuse_level(level: int, suite: Suite) -> None:
@@ -176,3 +282,29 @@ def _print_json(value: object) -> None:
 
 def _written(values: dict[str, object]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in values.items())
+
+
+def _print_fitness(problem: Problem, fitness: Fitness) -> None:
+    """Prints a line for the problem and one for each finding."""
+    verdict = "fit" if fitness.ok else "UNFIT"
+    say(f"{verdict:6}  {problem.id:12} {problem.name:34} {fitness.size:6} {fitness.seconds:6.1f} s")
+    for finding in fitness.findings:
+        say(f"        {finding.reason}: {finding.message}")
+
+
+def _once(columns: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Columns by their roles. Raises UsageError for a role that is given twice."""
+    for role, times in Counter(role for role, _ in columns).items():
+        if times > 1:
+            raise UsageError(f"--column {role} was given {times} times; give it once")
+    return dict(columns)
+
+
+def _print_imported(imported: Imported) -> None:
+    written = zip(imported.problems, imported.files, strict=True)
+    shown = {
+        "suite": str(imported.suite),
+        "problems": [{"id": p.id, "name": p.name, "path": str(f), "sha256": p.sha256} for p, f in written],
+        "left_out": list(imported.left_out),
+    }
+    _print_json(shown)

@@ -1,4 +1,4 @@
-"""`kernelproof rejudge`: stored answers verified again, under other settings or by the current version."""
+"""`kernelproof runs rejudge`: stored answers verified again, with other settings or by this version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kernelproof.cli.options import (
     JsonOption,
     StorageOptions,
     VerifyOptions,
-    given_options,
+    explicit_options,
     settings_over,
 )
 from kernelproof.errors import UsageError
@@ -33,7 +33,7 @@ def rejudge(
     run: Annotated[
         str | None,
         Argument(
-            "The run's name or number, as kernelproof status has it [default with --stale: all].",
+            "The run's name or number, as kernelproof runs status has it [default with --stale: all].",
             parser=str,
             offered=runs,
         ),
@@ -49,19 +49,24 @@ def rejudge(
     as_json: JsonOption = False,
 ) -> None:
     """Verify a run's stored answers again, and ask nothing. Other settings stay as the run had them."""
-    given = given_options(options, context)
+    overrides = explicit_options(options, context)
     if run is None and not stale:
         raise UsageError(
-            "rejudge needs a run, as kernelproof status lists them; or --stale for all that is stale"
+            "rejudge needs a run, as kernelproof runs status lists them; or --stale for all that is stale"
         )
-    done = _run(run, given, storage.database, again, stale, as_json)
+    done = _run(run, overrides, storage.database, again, stale, as_json)
     _print_json(done) if as_json else _say(done, stale)
     if done.missing:
         raise typer.Exit(INTERRUPTED)
 
 
 def _run(
-    run: str | None, given: dict[str, Any], database: DatabasePlace, again: bool, stale: bool, as_json: bool
+    run: str | None,
+    overrides: dict[str, Any],
+    database: DatabasePlace,
+    again: bool,
+    stale: bool,
+    as_json: bool,
 ) -> Rejudged:
     import anyio
 
@@ -76,17 +81,17 @@ def _run(
     def settings(of: RunSettings, attempt: StoredAttempt) -> VerifySettings:
         then = attempt.verdict.verification.settings if stale and attempt.verdict else of.verify
         # A screening is verified as its run says: its bar was that of a search that is over.
-        return settings_over(then if then.bar is None else of.verify, given, [attempt.problem])
+        return settings_over(then if then.bar is None else of.verify, overrides, [attempt.problem])
 
-    if "backend" in given:
+    if "backend" in overrides:
         raise UsageError("a program is for the backend that it was asked for; leave out --backend")
     with (
         open_store(database, create=False) as store,
-        Engine(unsafe=bool(given.get("unsafe")), many=True) as engine,
+        Engine(unsafe=bool(overrides.get("unsafe")), many=True) as engine,
     ):
         runs, only = _chosen(store, run, stale)
         for stored in runs.values():
-            settings_over(stored.verify, given, [])  # what makes no sense is said before anything runs
+            settings_over(stored.verify, overrides, [])  # what makes no sense is said before anything runs
         if only == set():
             return Rejudged({}, 0, 0, 0, {})
         sizes = [
@@ -95,8 +100,10 @@ def _run(
         ]
         form: Form = "json" if as_json else "live"
         with BatchDisplay(sizes, form, lambda: engine.busy_share) as display:
-            told = {name: str(value) for name, value in given.items()} | ({"stale": "True"} if stale else {})
-            work = partial(judge, list(runs), settings, store, engine, again=again, only=only, config=told)
+            config = {name: str(value) for name, value in overrides.items()} | (
+                {"stale": "True"} if stale else {}
+            )
+            work = partial(judge, list(runs), settings, store, engine, again=again, only=only, config=config)
             heard = {"on_event": display.on_event, "progress": display.snapshot}
             return anyio.run(partial(work, **heard, unread=lambda: display.unread))
 
@@ -115,7 +122,7 @@ def _chosen(store: Store, run: str | None, stale: bool) -> tuple[dict[int, RunSe
 
 
 def _say(done: Rejudged, stale: bool) -> None:
-    from kernelproof.cli.progress import print_counts
+    from kernelproof.cli.display import print_counts
 
     console = screen()
     if stale and not done.statuses and not done.missing:

@@ -7,8 +7,7 @@ from typing import Annotated
 
 from kernelproof.bounds import KERNELS
 from kernelproof.cli.declaring import Option
-from kernelproof.cli.filter_options import FilterOptions
-from kernelproof.cli.options import OutputOption, StorageOptions
+from kernelproof.cli.options import FilterOptions, OutputOption, StorageOptions
 from kernelproof.report.plain import say
 
 

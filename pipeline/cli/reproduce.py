@@ -13,13 +13,13 @@ import typer
 from kernelproof.bounds import ROW
 from kernelproof.choices import Rigor
 from kernelproof.cli.completion import attempts
-from kernelproof.cli.declaring import Argument, Option, given_path
+from kernelproof.cli.declaring import Argument, Option, parsed_path
 from kernelproof.cli.options import (
     JsonOption,
     StorageOptions,
     SuiteOption,
     UnsafeOption,
-    given_options,
+    explicit_options,
     refuse_several,
 )
 from kernelproof.errors import UsageError
@@ -86,7 +86,7 @@ def reproduce(
 
 
 def _file(what: str) -> Path:
-    path = given_path(what)
+    path = parsed_path(what)
     if not path.exists():
         raise UsageError(
             f"{what!r} names no attempt, and there is no such file; give a number (17 or #17), or: last; or "
@@ -95,18 +95,18 @@ def _file(what: str) -> Path:
     return path
 
 
-def exit_code(found: Iterable[Reproduction]) -> int:
+def exit_code(results: Iterable[Reproduction]) -> int:
     """1 where a result is not confirmed, 3 where one cannot be compared here, else 0."""
     from kernelproof.types import ReproductionFinding as Finding
 
-    findings = {one.finding for one in found}
+    findings = {one.finding for one in results}
     if any(not finding.confirms and finding is not Finding.NOT_COMPARABLE for finding in findings):
         return 1
     return 3 if Finding.NOT_COMPARABLE in findings else 0
 
 
 def _refuse_bundle_options(options: BundleOptions, context: typer.Context) -> None:
-    if given := [name.rstrip("_").replace("_", "-") for name in given_options(options, context)]:
+    if given := [name.rstrip("_").replace("_", "-") for name in explicit_options(options, context)]:
         raise UsageError(f"--{given[0]} is for bundles; leave it out, or give a bundle's file")
 
 
@@ -140,7 +140,7 @@ def _reproduce_bundle(
         if bundle.signer is not None and not as_json:
             say(f"{path}: signed by {bundle.signer}")
         numbers = _chosen(bundle, options.attempt)
-        found: list[Reproduction] = []
+        results: list[Reproduction] = []
         if bundle.tampering:
             if not as_json:
                 print_tampering(path, bundle.tampering, console)
@@ -150,12 +150,12 @@ def _reproduce_bundle(
             return 0
         else:
             for result in _reproduced(bundle, numbers, options, rigor, unsafe):
-                found.append(result)
+                results.append(result)
                 if not as_json:
                     print_reproduction(result, console)
         if as_json:
-            _print_json(bundle, found)
-        return 1 if bundle.tampering else exit_code(found)
+            _print_json(bundle, results)
+        return 1 if bundle.tampering else exit_code(results)
 
 
 def _signers(options: BundleOptions) -> Signers | None:
@@ -205,11 +205,11 @@ def _hold_problems(bundle: Bundle, numbers: Sequence[int], suite: Path | None) -
         )
 
 
-def _print_json(bundle: Bundle, found: list[Reproduction]) -> None:
+def _print_json(bundle: Bundle, results: list[Reproduction]) -> None:
     value = {
         "bundle": bundle.sha256,
         "signer": bundle.signer,
         "tampering": bundle.tampering,
-        "reproductions": [one.model_dump(mode="json") for one in found],
+        "reproductions": [one.model_dump(mode="json") for one in results],
     }
     print(json.dumps(finite(value), indent=2, allow_nan=False))

@@ -28,7 +28,7 @@ def serve(
     from kernelproof.report.web import require
 
     require()
-    from kernelproof.report.web.server import serve as run
+    from kernelproof.report.web.result_server import serve as run
 
     database = storage.database
 

@@ -97,7 +97,7 @@ def _write_html(store: Store, number: int, output: Path) -> None:
 
 
 def _print(stored: Shown, printed: Callable[[Shown, Console], None]) -> None:
-    from kernelproof.report.pager import page
+    from kernelproof.report.show import page
 
     console = screen()
     if not console.is_terminal:
@@ -110,8 +110,7 @@ def _print(stored: Shown, printed: Callable[[Shown, Console], None]) -> None:
 
 def _print_text(stored: StoredAttempt, part: Part) -> None:
     """The very bytes for a file or a program; for eyes without what would steer the terminal."""
-    from kernelproof.report.pager import page
-    from kernelproof.report.show import text_of
+    from kernelproof.report.show import page, text_of
 
     text = text_of(stored, part)
     if sys.stdout.isatty():

@@ -28,7 +28,7 @@ from kernelproof.cli.options import (
     SuiteOption,
     UnsafeOption,
     VerifyOptions,
-    given_options,
+    explicit_options,
     settings_over,
 )
 from kernelproof.errors import KernelproofError, MachineError, UsageError
@@ -36,7 +36,7 @@ from kernelproof.report.plain import json_line, screen
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
-    from kernelproof.cli.progress import Display
+    from kernelproof.cli.display import Display
     from kernelproof.db.store import Store
     from kernelproof.runs.tuning.search import Proposer, Trial, Tuned, TuningTask
     from kernelproof.types import Problem, VerifySettings
@@ -90,7 +90,9 @@ def tune(
     kernel: KernelOptions,
     bounds: SearchOptions,
     options: TuneOptions,
-    output: Annotated[Path | None, Option("File to write the best source to.")] = None,
+    output: Annotated[
+        Path | None, Option("File to write the best source to.", names=("--output", "-o"))
+    ] = None,
     suite: SuiteOption = None,
     storage: StorageOptions,
     run: RunOption = None,
@@ -100,13 +102,13 @@ def tune(
     from kernelproof.db.store import open_store
 
     database = storage.database
-    given = given_options(options, context)
+    overrides = explicit_options(options, context)
     with ExitStack() as stack:
         if kernel.attempt is not None:
             store = stack.enter_context(open_store(database, create=False))
-            task = _stored(store, kernel, given, bounds.call_seconds, run)
+            task = _stored(store, kernel, overrides, bounds.call_seconds, run)
         else:
-            task = _from_file(kernel, suite, given, bounds.call_seconds, run)
+            task = _from_file(kernel, suite, overrides, bounds.call_seconds, run)
             store = stack.enter_context(open_store(database))
         _refuse(task, output)
         done = _search(task, store, bounds, as_json)
@@ -116,7 +118,7 @@ def tune(
 def _search(task: TuningTask, store: Store, bounds: SearchOptions, as_json: bool) -> Tuned:
     import anyio
 
-    from kernelproof.cli.progress import Display
+    from kernelproof.cli.display import Display
     from kernelproof.runs.tuning.search import proposer_for
     from kernelproof.runs.tuning.search import tune as search
     from kernelproof.verifier.engine.engine import Engine
@@ -137,7 +139,7 @@ def _search(task: TuningTask, store: Store, bounds: SearchOptions, as_json: bool
 
 
 def _from_file(
-    kernel: KernelOptions, suite: Path | None, given: dict[str, Any], call_seconds: float, run: str | None
+    kernel: KernelOptions, suite: Path | None, overrides: dict[str, Any], call_seconds: float, run: str | None
 ) -> TuningTask:
     from kernelproof.problems import open_suite
     from kernelproof.runs.candidates import candidate_from_text
@@ -152,12 +154,12 @@ def _from_file(
     candidate = candidate_from_text(str(file), read_text(file), found).extraction.candidate
     if candidate is None:
         raise UsageError(f"{file} holds no program that defines ModelNew")
-    settings = VerifyOptions(**given).settings([found])
+    settings = VerifyOptions(**overrides).settings([found])
     return _plan(candidate.source, found, settings, call_seconds, run, None)
 
 
 def _stored(
-    store: Store, kernel: KernelOptions, given: dict[str, Any], call_seconds: float, run: str | None
+    store: Store, kernel: KernelOptions, overrides: dict[str, Any], call_seconds: float, run: str | None
 ) -> TuningTask:
     if kernel.file is not None or kernel.problem is not None:
         raise UsageError("--attempt brings its own program and problem; leave out FILE and --problem")
@@ -166,8 +168,8 @@ def _stored(
     if stored.source is None:
         raise UsageError(f"attempt {stored.id} holds no program; give one that ended as correct")
     before = stored.verdict.verification.settings if stored.verdict else stored.run.verify
-    settings = settings_over(before, given, [stored.problem])
-    usual = {"rigor": given.get("rigor", Rigor.STANDARD), "measure_seconds": given.get("seconds")}
+    settings = settings_over(before, overrides, [stored.problem])
+    usual = {"rigor": overrides.get("rigor", Rigor.STANDARD), "measure_seconds": overrides.get("seconds")}
     more = {"measure": True, "baselines": (), "target_half_width": None}
     settings = settings.model_copy(update={**usual, **more})
     return _plan(stored.source, stored.problem, settings, call_seconds, run, stored.id)
@@ -264,7 +266,7 @@ def _conclude(done: Tuned, output: Path | None, as_json: bool) -> None:
 
 
 def _print(done: Tuned) -> None:
-    from kernelproof.report.timed import MOST_TRIALS, Timed, print_timed
+    from kernelproof.report.verification import MOST_TRIALS, Timed, print_timed
 
     def row(name: str, trial: Trial | None) -> list[Timed]:
         if trial is None or trial.measurement is None or not trial.correct:

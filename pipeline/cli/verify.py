@@ -28,7 +28,7 @@ from kernelproof.workspace import DatabasePlace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kernelproof.cli.progress import Display
+    from kernelproof.cli.display import Display
     from kernelproof.runs.candidates import CandidateInput, Done, ManyDone
     from kernelproof.types import Status, VerifySettings
 
@@ -61,20 +61,20 @@ def verify(
     from kernelproof.types import Status
     from kernelproof.verifier.engine.engine import require_device
 
-    given, notes = _given(file, problem, suite, follow_links)
-    settings = options.settings_for(given)
-    refuse_others(given, settings.backend)
+    candidates, notes = _candidates(file, problem, suite, follow_links)
+    settings = options.settings_for(candidates)
+    refuse_others(candidates, settings.backend)
     require_device(settings.backend)
     place = storage.database if store else None
     if not holds_many(file):
-        statuses = [_one(given[0], settings, place, run, as_json)]
+        statuses = [_one(candidates[0], settings, place, run, as_json)]
     else:
-        statuses = _many(given, settings, place, run, again, as_json)
+        statuses = _many(candidates, settings, place, run, again, as_json)
     if notes or any(status is not Status.CORRECT for status in statuses):
         raise typer.Exit(1)
 
 
-def _given(
+def _candidates(
     file: Path, problem: str | None, suite: Path | None, follow_links: bool
 ) -> tuple[list[CandidateInput], list[str]]:
     """The candidates, and what was left out, which is said at once."""
@@ -86,10 +86,10 @@ def _given(
         opened = open_suite(suite)
         of_all = opened.find(problem) if problem is not None else None
         notes: list[str] = []
-        given = read_candidates(file, opened, of_all, follow_links=follow_links, notes=notes)
+        candidates = read_candidates(file, opened, of_all, follow_links=follow_links, notes=notes)
         for note in notes:
             say(note, err=True)
-        return given, notes
+        return candidates, notes
     piped = str(file) == "-"
     name = STANDARD_INPUT if piped else str(file)
     text = None if piped else read_text(file)
@@ -100,7 +100,7 @@ def _given(
 
 
 def _one(
-    given: CandidateInput,
+    candidate: CandidateInput,
     settings: VerifySettings,
     database: DatabasePlace | None,
     run: str | None,
@@ -117,8 +117,8 @@ def _one(
         kept = stack.enter_context(open_store(database)) if database else None
         console = screen()
         with console.status("starting") if not as_json and console.is_terminal else nullcontext() as status:
-            keep = NewAttempt(files_run(settings, run), given.response)
-            job = Job(given.problem, given.extraction, settings, keep, Purpose.MEASUREMENT)
+            keep = NewAttempt(files_run(settings, run), candidate.response)
+            job = Job(candidate.problem, candidate.extraction, settings, keep, Purpose.MEASUREMENT)
             done = Judge(engine, kept).judge(job, status.update if status else lambda _: None)
     if as_json:
         print(json_verified(done.extraction, done.status, done.verification, done.attempt_id))
@@ -128,7 +128,7 @@ def _one(
 
 
 def _many(
-    given: Sequence[CandidateInput],
+    candidates: Sequence[CandidateInput],
     settings: VerifySettings,
     database: DatabasePlace | None,
     run: str | None,
@@ -137,7 +137,7 @@ def _many(
 ) -> list[Status]:
     import anyio
 
-    from kernelproof.cli.progress import Display
+    from kernelproof.cli.display import Display
     from kernelproof.db.store import open_store
     from kernelproof.runs.candidates import verify_all
     from kernelproof.verifier.engine.engine import Engine
@@ -145,8 +145,8 @@ def _many(
     with ExitStack() as stack:
         store = stack.enter_context(open_store(database)) if database else None
         engine = stack.enter_context(Engine(unsafe=settings.unsafe, many=True))
-        display = stack.enter_context(Display("candidates", len(given), as_json=as_json))
-        work = partial(verify_all, given, settings, engine, store=store, label=run, again=again)
+        display = stack.enter_context(Display("candidates", len(candidates), as_json=as_json))
+        work = partial(verify_all, candidates, settings, engine, store=store, label=run, again=again)
         outcome = anyio.run(partial(work, on_done=partial(_say, display), unread=lambda: display.unread))
     if not as_json:
         _summary(outcome, database)
@@ -158,21 +158,23 @@ def _many(
 def _say(display: Display, done: Done) -> None:
     from kernelproof.report.verification import json_line
 
-    given, v = done.input, done.verdict
+    candidate, v = done.input, done.verdict
     facts = (v.extraction, v.status, v.verification, v.attempt_id)
-    display.ended(given.id, v.status.value, json_line(given.id, given.problem.id, v.reused, *facts))
+    display.ended(
+        candidate.id, v.status.value, json_line(candidate.id, candidate.problem.id, v.reused, *facts)
+    )
 
 
 def _summary(outcome: ManyDone, database: DatabasePlace | None) -> None:
-    from kernelproof.cli.progress import print_counts
-    from kernelproof.report.timed import Timed, print_fastest
+    from kernelproof.cli.display import print_counts
+    from kernelproof.report.verification import Timed, print_fastest
     from kernelproof.types import Status
 
     console = screen()
     kept = sum(done.verdict.reused for done in outcome.done)
     where = f" in {database}" if database else ""
-    taken = f"; {kept} of them were kept before (--again verifies them anew)" if kept else ""
-    console.print(f"{counted(len(outcome.done), 'candidate')}{where}{taken}", soft_wrap=True)
+    reused = f"; {kept} of them were kept before (--again verifies them anew)" if kept else ""
+    console.print(f"{counted(len(outcome.done), 'candidate')}{where}{reused}", soft_wrap=True)
     print_counts(console, [done.verdict.status for done in outcome.done])
     timed = [
         Timed((done.input.id, done.input.problem.id), v.verification.measurement, v.attempt_id)

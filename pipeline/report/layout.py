@@ -1,11 +1,15 @@
-"""Pieces that screens are made of: words, pairs of name and fact, tables, figures. All of it made safe."""
+"""Pieces of screens: words, facts, figures, and tables that a narrow screen shows with fewer columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from rich.box import SIMPLE
+from rich.cells import cell_len
 from rich.console import Console
 from rich.segment import Segment, Segments
 from rich.style import Style
@@ -13,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kernelproof.report.plain import clean
-from kernelproof.types import Interval
+from kernelproof.types import Interval, Setting
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 _BINARY = ("KiB", "MiB", "GiB", "TiB")
@@ -119,3 +123,143 @@ def size(count: int) -> str:
     while value >= 999.5 and power < len(_BINARY) - 1:
         value, power = value / 1024, power + 1
     return f"{value:.3g} {_BINARY[power]}"
+
+
+NAME_WIDTH = 20
+"""Characters of a name for which a narrow screen gives up spare columns."""
+_UNBOUNDED = 10_000
+_FORMULA = ("=", "+", "-", "@")
+
+
+def setting_line(setting: Setting) -> str:
+    """The setting; rules are named where they are not the usual ones."""
+    said = [setting.backend, f"{clean(setting.size)} size", clean(setting.device or "no device reached")]
+    if setting.numerics != "fp32":
+        said.append(f"{setting.numerics} numerics")
+    if setting.purity != "any":
+        said.append(f"{setting.purity} purity")
+    if not setting.own_kernel:
+        said.append("no own kernel required")
+    return " · ".join(said)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table."""
+
+    title: str
+    cell: Callable[[Any], Text | str]
+    """The cell of a record."""
+    number: bool = True
+    """Numbers stand on the right and are never broken; words stand on the left."""
+    name: bool = False
+    """A name that is not ours: of any length, folded over lines where it must be."""
+    spare: int = 0
+    """On a narrow screen 1 goes first, then 2 ...; 0 stays."""
+    optional: bool = False
+    """Left out where no row has anything in it."""
+    listed: bool = False
+    """Entries with `, ` between them: folded between entries, not within one."""
+
+
+Rows = Sequence[Sequence[Text | str]]
+
+
+def fitting(columns: Sequence[Column], records: Iterable[Any], console: Console) -> Table:
+    """The table of these records with as many of its columns as the screen holds whole.
+
+    Spare columns go only for names of up to NAME_WIDTH characters; longer names fold instead.
+    """
+    rows = [[_safe(column, column.cell(record)) for column in columns] for record in records]
+    kept = [i for i, column in enumerate(columns) if not column.optional or any(row[i] for row in rows)]
+    chosen, cells = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+    table = table_of(chosen, cells, widths=_widths(chosen, cells))
+    if width_of(table, console) <= console.width:
+        return table
+    spare = sorted((i for i in kept if columns[i].spare), key=lambda i: columns[i].spare)
+    while True:
+        chosen = [columns[i] for i in kept]
+        cells = [[row[i] for i in kept] for row in rows]
+        if not spare or width_of(table_of(chosen, cells, NAME_WIDTH), console) <= console.width:
+            return table_of(chosen, _folded(chosen, cells, console), console.width)
+        kept.remove(spare.pop(0))
+
+
+def _safe(column: Column, cell: Text | str) -> Text | str:
+    return Text(clean(cell)) if column.name and isinstance(cell, str) else cell
+
+
+def _folded(columns: Sequence[Column], rows: Rows, console: Console) -> Rows:
+    """The rows with line ends between the entries of listed columns, where one line has no room for all."""
+    for place, column in enumerate(columns):
+        if column.listed:
+            bare = [[*row[:place], "", *row[place + 1 :]] for row in rows]
+            others = width_of(table_of(columns, bare, console.width), console) - cell_len(column.title)
+            room = console.width - others
+            rows = [[*row[:place], _lines(str(row[place]), room), *row[place + 1 :]] for row in rows]
+    return rows
+
+
+def _lines(entries: str, room: int) -> str:
+    """Entries in lines of up to `room` characters; a longer entry has a line of its own."""
+    lines = [""]
+    for entry in entries.split(", "):
+        longer = f"{lines[-1]}, {entry}" if lines[-1] else entry
+        if lines[-1] and cell_len(longer) >= room:  # the last character is a comma's
+            lines.append(entry)
+        else:
+            lines[-1] = longer
+    return ",\n".join(lines)
+
+
+def _widths(columns: Sequence[Column], rows: Rows) -> list[int] | None:
+    """The characters of each column's longest cell; None where a cell has several lines. The library finds
+    them as well, three times, and takes long where the rows are many."""
+    texts = [[column.title for column in columns], *([str(cell) for cell in row] for row in rows)]
+    if any("\n" in text or "\t" in text for row in texts for text in row):
+        return None
+    return [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
+
+
+def table_of(
+    columns: Sequence[Column],
+    rows: Rows,
+    longest_name: int | None = None,
+    widths: Sequence[int] | None = None,
+) -> Table:
+    """With `longest_name`, in characters, for a narrow screen: columns closer together. `widths`: of the
+    columns, in characters, where they are known."""
+    narrow = longest_name is not None
+    table = Table(box=SIMPLE, pad_edge=False, show_edge=False, collapse_padding=narrow)
+    for place, column in enumerate(columns):
+        table.add_column(
+            Text(column.title),
+            justify="right" if column.number else "left",
+            no_wrap=not column.name,
+            overflow="fold",
+            max_width=longest_name if column.name else None,
+            width=None if widths is None else widths[place],
+        )
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def width_of(table: Table, console: Console) -> int:
+    """Characters that the table takes when nothing in it is broken."""
+    return console.measure(table, options=console.options.update_width(_UNBOUNDED)).maximum
+
+
+def csv_text(columns: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
+    """One line of names, then one for each row; texts are made safe."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([csv_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    return out.getvalue()
+
+
+def csv_cell(text: str) -> str:
+    """A text as a cell: made safe, and with `'` before what a spreadsheet would compute, such as `=A1`."""
+    text = clean(text)
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text

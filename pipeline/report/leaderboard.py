@@ -1,28 +1,36 @@
-"""The leaderboard on screen. docs/guide/leaderboard.md defines the figures."""
+"""What `kernelproof leaderboard` prints: tables, comparisons by pairs, and claims beside verdicts.
+
+docs/guide/leaderboard.md defines the figures.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
+from kernelproof.db.scores.comparing import ComparedProblem, Comparison, Side
 from kernelproof.db.scores.filters import CURRENT, Filters
 from kernelproof.db.scores.groups import FAST, KS
-from kernelproof.db.scores.records import (
-    Kernel,
-    KernelScores,
-    Leaderboard,
-    ProblemScores,
-    Scores,
-    Source,
+from kernelproof.db.scores.records import Kernel, KernelScores, Leaderboard, ProblemScores, Scores, Source
+from kernelproof.db.scores.reported_results import ClaimedResult, Claims, ClaimTotals
+from kernelproof.report.layout import (
+    Column,
+    attempt_number,
+    between,
+    csv_text,
+    fitting,
+    percents_between,
+    ratio,
+    setting_line,
+    share,
 )
-from kernelproof.report.layout import between, percents_between, ratio, share
 from kernelproof.report.plain import clean
-from kernelproof.report.tables import Column, fitting, setting_line
-from kernelproof.types import Pace, Setting
+from kernelproof.types import Pace, Setting, Status
 from kernelproof.wording import counted
 
 PACE_STYLE = {Pace.FASTER: "green", Pace.SAME: "", Pace.SLOWER: "red", Pace.UNRESOLVED: "yellow"}
@@ -96,22 +104,22 @@ def remarks(board: Leaderboard) -> list[str]:
     if unresolved := _unresolved(board):
         said.append(
             f"{unresolved} of unresolved pace: the times vary too much for a claim, so the speedup counts as "
-            "1 at most. kernelproof show ATTEMPT says why. On a quieter machine, kernelproof rejudge RUN "
-            "--again measures again; --seconds 20 takes more time for it."
+            "1 at most. kernelproof show ATTEMPT says why. On a quieter machine, kernelproof runs rejudge "
+            "RUN --again measures again; --seconds 20 takes more time for it."
         )
     if counts.unfinished:
         unfinished = counted(counts.unfinished, "attempt")
         said.append(f"{unfinished} not finished; the same generate command continues.")
     if counts.refused:
         refused = counted(counts.refused, "correct attempt")
-        said.append(f"{refused} not counted as correct here: {_asked(board.filters)}.")
+        said.append(f"{refused} not counted as correct here: {_requirements(board.filters)}.")
     if counts.retracted:
         said.append(f"{counted(counts.retracted, 'attempt')} left out: retracted.")
     if counts.stale:
         said.append(
             f"{counted(counts.stale, 'attempt')} stale, judged under another policy: "
             f"{counted(counts.stale_samples, 'sample')} left out. "
-            "kernelproof rejudge --stale judges them again"
+            "kernelproof runs rejudge --stale judges them again"
             + ("; --policy any shows them." if board.filters.policy == CURRENT else ".")
         )
     return said
@@ -135,7 +143,7 @@ def nothing(board: Leaderboard, deed: str) -> str:
     return f"no finished attempt to {deed}: {said or 'make some with kernelproof generate'}".rstrip(".")
 
 
-def _asked(filters: Filters) -> str:
+def _requirements(filters: Filters) -> str:
     """The filters that a correct attempt must pass: `without ..., ... or better`."""
     said = [f"without {flag}" for flag in filters.without]
     return ", ".join(said + ([f"{filters.error_class} or better"] if filters.error_class else []))
@@ -294,3 +302,165 @@ def _print_scores(results: list[Scores], owners: Sequence[Column], console: Cons
     """Two tables: how often and how fast, then how far the attempts came and what they cost."""
     for columns in (_FIGURES, _FUNNEL):
         _print_table((*owners, *columns), results, console)
+
+
+_STYLES = {"a": "green", "b": "red"}
+_WORDS = {"a": "A", "b": "B", "tie": "tie", "neither": "-"}
+
+
+def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> None:
+    """For each setting the problems with who wins where, then the tests in words."""
+    if not comparisons:
+        console.print("No problem was judged for both under one setting: there is nothing to compare.")
+    for found in comparisons:
+        source = "" if found.source == "model" else f"{found.source} · "
+        console.print(Text(source + setting_line(found.setting), style="bold"))
+        console.print(Text(f"A: {found.kind} {clean(found.a)}\nB: {found.kind} {clean(found.b)}"))
+        console.print(fitting(_COLUMNS, found.problems, console))
+        for line in _comparison_sentences(found):
+            console.print(line, soft_wrap=True)
+
+
+def _side(of: str) -> tuple[Column, Column, Column, Column]:
+    """The columns of a side: correct samples, speedup, its interval, attempt."""
+    get, name = attrgetter(of), of.upper()
+
+    def timed(show: Callable[[Side], str], missing: str = "") -> Callable[[ComparedProblem], str]:
+        return lambda p: missing if get(p).speedup is None or get(p).interval is None else show(get(p))
+
+    return (
+        Column(f"{name} correct", lambda p: f"{get(p).correct}/{get(p).judged}"),
+        Column(f"{name} speedup", timed(lambda side: f"{side.speedup:.3f}", "-")),
+        Column("95 % interval", timed(lambda side: between(side.interval)), spare=2),
+        Column(f"{name} attempt", lambda p: attempt_number(get(p).attempt_id), spare=1),
+    )
+
+
+def _winner(title: str, of: str) -> Column:
+    def cell(problem: ComparedProblem) -> Text:
+        word = getattr(problem, of)
+        return Text(_WORDS[word], style=_STYLES.get(word, ""))
+
+    return Column(title, cell, number=False)
+
+
+_A, _B = _side("a"), _side("b")
+_COLUMNS = (
+    Column("problem", lambda p: p.problem_id, number=False, name=True),
+    *(_A[0], _B[0], _winner("more correct", "more_correct")),
+    *(*_A[1:3], *_B[1:3], _winner("faster", "faster"), _A[3], _B[3]),
+)
+
+
+def _comparison_sentences(c: Comparison) -> list[str]:
+    difference = c.correct_difference.interval
+    within = f" (95 %: {100 * difference.low:+.1f} to {100 * difference.high:+.1f})" if difference else ""
+    said = [
+        f"Correct, on {counted(len(c.problems), 'problem')}: A {share(c.correct_a)}, "
+        f"B {share(c.correct_b)}, difference {100 * (c.correct_a - c.correct_b):+.1f} points{within}. "
+        f"A is right more often on {c.more_correct_a}, B on {c.more_correct_b}: p = {c.correct_p:.3g} "
+        "(exact sign test).",
+    ]
+    if c.ratio.value is not None and c.ratio_p is not None:
+        found = c.ratio.interval
+        within = f" (95 %: {between(found)})" if found else ""
+        said.append(
+            f"Speed, on {counted(c.ratio.count, 'problem')} that both solved: A's best is "
+            f"{c.ratio.value:.3f} times as fast as B's{within}, p = {c.ratio_p:.3g} "
+            "(Wilcoxon's signed-rank test)."
+        )
+    ties = len(c.problems) - c.faster_a - c.faster_b
+    said.append(f"Faster: A on {c.faster_a}, B on {c.faster_b}, neither on {ties}.")
+    if c.only_a or c.only_b:
+        said.append(f"Left out: {c.only_a} only A was judged on, {c.only_b} only B was.")
+    return said
+
+
+COLUMNS = (
+    *("problem_id", "problem_sha256", "attempt_id", "model", "source", *Setting.model_fields),
+    *("claimed_compiled", "claimed_correct", "claimed_ms", "claimed_speedup", "claimed_device"),
+    *("status", "correct", "speedup", "speedup_low", "speedup_high", "pace"),
+    *("candidate_ms", "baseline_ms", "flags"),
+)
+_TABLE = (
+    Column("problem", lambda r: r.problem_id, number=False, name=True),
+    Column("claimed", lambda r: _claim(r), number=False),
+    Column("claimed speedup", lambda r: "" if r.claimed_speedup is None else f"{r.claimed_speedup:.3f}"),
+    Column("claimed on", lambda r: r.claimed_device or "", number=False, name=True, spare=2, optional=True),
+    Column("judged here", lambda r: _judged(r), number=False),
+    Column("speedup", lambda r: "" if r.speedup is None else f"{r.speedup:.3f}"),
+    Column("95 % interval", lambda r: between(r.interval), spare=5),
+    Column("pace", lambda r: pace_text(r.pace), number=False, spare=6),
+    Column("flags", lambda r: ", ".join(r.flags), number=False, name=True, spare=3, optional=True),
+    Column("model", lambda r: r.model, number=False, name=True, spare=4),
+    Column("source", lambda r: r.source, number=False, name=True, spare=1),
+    Column("attempt", lambda r: f"#{r.attempt_id}"),
+)
+
+
+def print_claims(claims: Claims, console: Console) -> None:
+    """For each setting a table of the programs, and their totals."""
+    if not claims.results:
+        _print_no_claims(claims, console)
+        return
+    for totals in claims.totals:
+        console.print(Text(setting_line(totals.setting), style="bold"))
+        results = [result for result in claims.results if result.setting == totals.setting]
+        console.print(fitting(_TABLE, results, console))
+        for line in _claim_sentences(totals):
+            console.print(line, soft_wrap=True)
+
+
+def claims_csv(claims: Claims) -> str:
+    """One line a program and setting; empty cells: nothing was claimed, or nothing is known."""
+    return csv_text(COLUMNS, map(_cells, claims.results))
+
+
+def _print_no_claims(claims: Claims, console: Console) -> None:
+    if claims.filters != Filters():
+        console.print("No imported program passes these filters; leaderboard --claims shows them all.")
+    else:
+        console.print("No program was imported yet. Import some: kernelproof import FOLDER --model NAME.")
+
+
+def _judged(r: ClaimedResult) -> Text:
+    contradicted = r.judged and r.claimed_correct is not None and r.claimed_correct is not r.correct
+    good = r.status is Status.CORRECT
+    return Text(r.status or "not judged", style="bold red" if contradicted else "green" if good else "")
+
+
+def _claim(r: ClaimedResult) -> str:
+    if r.claimed_correct is not None:
+        return "correct" if r.claimed_correct else "wrong" if r.claimed_compiled is not False else "no build"
+    return "something" if r.claimed else "-"
+
+
+def _claim_sentences(t: ClaimTotals) -> list[str]:
+    """The totals in words: `Claimed correct 9: judged correct 7, judged otherwise 2.`"""
+    said = [f"{counted(t.programs, 'program')}, {t.with_claim} with a claim; judged correct {t.correct}."]
+    if t.claimed_correct:
+        unknown = t.claimed_correct - t.confirmed - t.refuted
+        rest = f", not judged {unknown}" if unknown else ""
+        said.append(
+            f"Claimed correct {t.claimed_correct}: "
+            f"judged correct {t.confirmed}, judged otherwise {t.refuted}{rest}."
+        )
+    if t.claimed_wrong_judged_correct:
+        said.append(f"Claimed wrong, and judged correct: {t.claimed_wrong_judged_correct}.")
+    if t.claimed_faster:
+        said.append(f"Claimed faster {t.claimed_faster}: faster here {t.confirmed_faster}.")
+    if t.compared:
+        means = f"{t.claimed_geometric_mean:.3f} claimed, {t.geometric_mean:.3f} here"
+        said.append(f"Geometric mean of {counted(t.compared, 'speedup')}: {means}.")
+    return said
+
+
+def _cells(r: ClaimedResult) -> tuple[object, ...]:
+    interval = (None, None) if r.interval is None else (r.interval.low, r.interval.high)
+    return (
+        *(r.problem_id, r.problem_sha256, r.attempt_id, r.model, r.source),
+        *r.setting.model_dump().values(),
+        *(r.claimed_compiled, r.claimed_correct, r.claimed_ms, r.claimed_speedup, r.claimed_device),
+        *(r.status, r.correct, r.speedup, *interval, r.pace),
+        *(r.candidate_ms, r.baseline_ms, " ".join(r.flags)),
+    )

@@ -48,8 +48,8 @@ def visible(text: str) -> str:
     return _SURROGATES.sub("\ufffd", _CONTROLS.sub(_sign, text.replace("\r\n", "\n")))
 
 
-def _sign(found: re.Match[str]) -> str:
-    number = ord(found[0])
+def _sign(match: re.Match[str]) -> str:
+    number = ord(match[0])
     if number < 0x20:
         return chr(0x2400 + number)
     return "␡" if number == 0x7F else f"⟨U+{number:04X}⟩"

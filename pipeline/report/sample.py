@@ -11,10 +11,9 @@ from rich.tree import Tree
 
 from kernelproof.db.views import StoredAttempt
 from kernelproof.extraction import read_plans
-from kernelproof.report.layout import percent, print_table
+from kernelproof.report.layout import Column, fitting, percent, print_table
 from kernelproof.report.plain import clean
 from kernelproof.report.progress import speedup_of
-from kernelproof.report.tables import Column, fitting
 from kernelproof.types import Measurement, Status, Verification
 from kernelproof.wording import counted
 

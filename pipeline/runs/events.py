@@ -1,4 +1,4 @@
-"""What happens to the attempts of a batch, and the counts made of it for the display and `status`."""
+"""What happens to the attempts of a batch, and the counts made of it for the display and `runs status`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """How a long command ends: done, interrupted by a signal, unread by anybody, or failed. `Report` is the row
-that `kernelproof status` reads meanwhile."""
+that `kernelproof runs status` reads meanwhile."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Shutdown(Generic[T]):
             self.gone = True
 
     def words(self, otherwise: str = "done") -> str:
-        """How the work ended, as `kernelproof status` says it; `otherwise`: where it came to its end."""
+        """How the work ended, as `kernelproof runs status` says it; `otherwise`: where it came to its end."""
         return "nobody read its output" if self.gone else "interrupted" if self.stopped else otherwise
 
     def raise_if_gone(self, stored: str) -> None:

@@ -30,7 +30,7 @@ from kernelproof.service.state import Service, with_body_schemas
 from kernelproof.version import __version__
 
 if TYPE_CHECKING:
-    from kernelproof.report.web.server import WebPages
+    from kernelproof.report.web.result_server import WebPages
 
 THREADS = 8
 """Threads for requests. More would share one core, and all requests would be late."""

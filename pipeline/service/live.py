@@ -15,7 +15,7 @@ from kernelproof.service.middleware import LIVE
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
-    from kernelproof.report.web.server import WebPages
+    from kernelproof.report.web.result_server import WebPages
 
 
 def are_possible() -> bool:
@@ -31,8 +31,8 @@ def are_possible() -> bool:
 def live_pages(place: DatabasePlace) -> Iterator[WebPages]:
     """The pages of a database. Raises MachineError where what they need is not installed, StoreError."""
     require()
-    from kernelproof.report.web.server import WebPages
-    from kernelproof.report.web.site import OpenDatabase
+    from kernelproof.report.web.result_server import WebPages
+    from kernelproof.report.web.site import ReconnectingStore
 
-    with closing(OpenDatabase(place)) as database:
+    with closing(ReconnectingStore(place)) as database:
         yield WebPages(database, None, LIVE)

@@ -159,7 +159,7 @@ class HostMiddleware(_Middleware):
     async def _checked(self, scope: Scope, receive: Receive, over: ExitStack) -> Receive:
         hosts = Headers(scope=scope).getlist("host")
         if "*" not in self._names and not is_ours(hosts, self._names, scope["server"][0]):
-            why = "this name is not one of this service; --allow-host of serve-api adds one"
+            why = "this name is not one of this service; --allow-host of service api adds one"
             raise Refused(400, "host", why)
         return receive
 

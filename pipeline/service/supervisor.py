@@ -29,8 +29,8 @@ class Supervisor:
     """Restarts one worker whenever it ends, from `start` to `end`."""
 
     def __init__(self, name: str, options: Sequence[str], environment: Mapping[str, str]) -> None:
-        """`options`: of `kernelproof workers`. `environment`: beside that of this process. It may hold the
-        database's password, so it is never on a command line."""
+        """`options`: of `kernelproof service workers`. `environment`: beside that of this process; since it
+        may hold the database's password, it is never on a command line."""
         self._name, self._options, self._environment = name, options, environment
         self._over = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
@@ -82,7 +82,7 @@ class Supervisor:
         source = str(Path(__file__).parents[3])  # the copy that runs here: an actor of Ray has others
         paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
         return subprocess.Popen(
-            [sys.executable, "-m", "kernelproof", "workers", "--until-input-ends", *self._options],
+            [sys.executable, "-m", "kernelproof", "service", "workers", "--until-input-ends", *self._options],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **self._environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,

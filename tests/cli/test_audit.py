@@ -28,7 +28,7 @@ def test_a_claim_that_does_not_hold_is_found_and_shown(verified: Program) -> Non
     """The stored result is replaced by one that claims a hundred times the speed."""
     with verified.store() as store:
         _claim_a_hundred(store)
-    done = verified.run("audit", "--sample", "5", code=1)
+    done = verified.run("runs", "audit", "--sample", "5", code=1)
     first, found, last = done.stdout.splitlines()
     seed = first.removeprefix("auditing 1 ranked result, drawn with --seed ")
     assert seed.isdecimal() and found.startswith("  level1/2 #1: slower: speedup 100.000 then, ")
@@ -62,13 +62,13 @@ def _claim_a_hundred(store: Store) -> None:
 def test_what_was_measured_elsewhere_is_not_audited_here(verified: Program) -> None:
     with verified.store() as store:
         samples.judge(store, samples.problem(), samples.settings(), speedup=2.0, device="Another CPU")
-    done = verified.run("audit", "--all-ranked", "--device", "Another", code=3)
+    done = verified.run("runs", "audit", "--all-ranked", "--device", "Another", code=3)
     assert "what is ranked was measured on Another CPU, and this machine has no such device" in done.stderr
 
 
 def test_what_makes_no_audit(stored: Program) -> None:
     def told(*words: object) -> str:
-        return stored.run("audit", *words, code=2).stderr
+        return stored.run("runs", "audit", *words, code=2).stderr
 
     assert "give --all-ranked, or --sample N" in told()
     assert "give --all-ranked, or --sample N" in told("--all-ranked", "--sample", "3")

@@ -51,7 +51,12 @@ def test_commands_options_and_words(program: Program) -> None:
 @pytest.mark.ci
 def test_packaged_problems(program: Program) -> None:
     suite = open_suite()
-    for words in (("generate",), ("prompt",), ("problems", "show"), ("verify", "x.py", "--problem")):
+    for words in (
+        ("generate",),
+        ("problems", "prompt"),
+        ("problems", "show"),
+        ("verify", "x.py", "--problem"),
+    ):
         found = offered(program, *words, "")
         assert found[: len(suite.ids)] == suite.ids
         assert {"level1", "softmax"} <= set(found)
@@ -68,7 +73,7 @@ def test_problems_of_a_suite(program: Program, tmp_path: Path) -> None:
     for place in (levels, alone):
         found = offered(program, "problems", "show", "--suite", str(place), "")
         assert found[: len(open_suite(place).ids)] == open_suite(place).ids
-    assert offered(program, "prompt", "--suite", "gone", "") == []
+    assert offered(program, "problems", "prompt", "--suite", "gone", "") == []
 
 
 @pytest.mark.ci
@@ -80,12 +85,17 @@ def test_runs_models_and_attempts_of_the_store(program: Program, tmp_path: Path)
         RunSettings(name="day", model="openai:new"),
         RunSettings(name=hostile, model=hostile),
     )
-    for words in (("rejudge",), ("status",), ("generate", "all", "--like"), ("leaderboard", "--run")):
+    for words in (
+        ("runs", "rejudge"),
+        ("runs", "status"),
+        ("generate", "all", "--like"),
+        ("leaderboard", "--run"),
+    ):
         assert offered(program, *words, "") == ["day", "night"]
         assert offered(program, *words, "n") == ["night"]
     assert offered(program, "generate", "all", "--model", "openai:o") == ["openai:old"]
-    for command in ("show", "reproduce", "retract"):
-        assert offered(program, command, "") == ["last", "3", "2", "1"]
+    for command in (("show",), ("reproduce",), ("runs", "retract")):
+        assert offered(program, *command, "") == ["last", "3", "2", "1"]
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     assert offered(program, "show", "--workspace", str(elsewhere), "") == ["last"]
@@ -95,11 +105,11 @@ def test_runs_models_and_attempts_of_the_store(program: Program, tmp_path: Path)
 def test_a_database_that_cannot_be_read_offers_nothing(program: Program) -> None:
     (program.workspace / "db").mkdir()
     (program.workspace / "db" / "attempts.sqlite").write_bytes(b"no database at all" * 100)
-    assert offered(program, "status", "") == []
+    assert offered(program, "runs", "status", "") == []
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("words", [("generate", ""), ("status", ""), ("ver",)])
+@pytest.mark.parametrize("words", [("generate", ""), ("runs", "status", ""), ("ver",)])
 def test_completion_imports_nothing_heavy(program: Program, words: tuple[str, ...]) -> None:
     filled(program, RunSettings(name="night", model="openai:m"))
     code = (

@@ -94,16 +94,16 @@ DOORS: list[tuple[str, ...]] = [
     ("leaderboard", "--json"),
     ("leaderboard", "--claims", "--json"),
     ("report", "-o", "PAGE"),
-    ("status",),
-    ("status", "--json"),
-    ("rejudge", "1"),
-    ("rejudge", "1", "--json"),
-    ("retract", "1", "--reason", STEERS),
+    ("runs", "status"),
+    ("runs", "status", "--json"),
+    ("runs", "rejudge", "1"),
+    ("runs", "rejudge", "1", "--json"),
+    ("runs", "retract", "1", "--reason", STEERS),
     ("problems", "list"),
     ("problems", "list", "--json"),
     ("problems", "check", "level1/1"),
     ("problems", "show", "level1/1", "--json"),
-    ("prompt", "level1/1", "--json"),
+    ("problems", "prompt", "level1/1", "--json"),
     ("verify", "GIVEN", "--json"),
     ("import", "RUN", "--json"),
     ("generate", "all", "--model", f"openai:x{STEERS}", "--dry-run"),
@@ -116,7 +116,7 @@ DOORS: list[tuple[str, ...]] = [
 ]
 EXACT: list[tuple[str, ...]] = [
     ("problems", "show", "level1/1"),
-    ("prompt", "level1/1"),
+    ("problems", "prompt", "level1/1"),
 ]
 """Into a pipe these write a text as it is; on a terminal it is cleaned."""
 
@@ -130,7 +130,7 @@ def at(place: Path, command: tuple[str, ...], tmp_path: Path) -> list[str]:
         "PAGE": tmp_path / f"page{STEERS}.html",
     }
     suite = ["--suite", str(place / "suite")]
-    takes = command[0] in ("problems", "prompt", "verify", "import", "generate") and "SUITE" not in command
+    takes = command[0] in ("problems", "verify", "import", "generate") and "SUITE" not in command
     return [str(words.get(word, word)) for word in command] + (suite if takes else [])
 
 

@@ -69,7 +69,7 @@ def test_plans_are_carried_out_and_are_no_attempt_at_a_kernel(
     board = json.loads(program.run("leaderboard", "--json").stdout)
     (model,) = board["models"]
     assert (model["attempts"], model["samples"], model["correct"]["part"]) == (4, 1, 1)
-    program.run("retract", found[4].id, "--reason", "a trick that no check sees")
+    program.run("runs", "retract", found[4].id, "--reason", "a trick that no check sees")
     assert [each.retracted is None for turn in (2, 4) for each in by_turn(program)[turn].verifications] == [
         False,
         False,

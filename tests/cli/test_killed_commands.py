@@ -1,4 +1,4 @@
-"""`generate`, `verify`, `rejudge`, `tune` and `serve-api` are killed at random moments, and started again.
+"""`generate`, `verify`, `runs rejudge`, `tune` and `service api` are killed at random, and started again.
 
 Each command works in a fresh workspace until it ends by itself. Then the books have to be those of a run that
 nobody disturbed: nothing is missing, nothing is there twice, nothing is left over.
@@ -311,7 +311,7 @@ class Verify(Work):
 class Rejudge(Work):
     """Recorded answers, judged under other settings and then once again."""
 
-    AGAIN = ("rejudge", "night", "--trials", 2, "--again")
+    AGAIN = ("runs", "rejudge", "night", "--trials", 2, "--again")
 
     def begin(self, calm: Killer) -> None:
         night, here = self.folder / "night", self.program.workspace / "db"
@@ -369,7 +369,7 @@ class Service(Work):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        command = ("serve-api", "--suite", self.suite, *QUICK, "--port", port, "--max-losses", 1_000_000)
+        command = ("service", "api", "--suite", self.suite, *QUICK, "--port", port, "--max-losses", 1_000_000)
         with (
             ThreadPoolExecutor(1) as pool,
             Client(f"http://127.0.0.1:{port}", patience_s=LONGEST_S) as client,

@@ -138,7 +138,7 @@ class Killing:
         more = ("--max-losses", 1_000_000, "--port", self.port, "--db", self._address(self.service))
         with (self.program.workspace.parent / "service.log").open("a") as log:
             self.running = subprocess.Popen(
-                [*PROGRAM, "serve-api", *map(str, (*usual, *more))],
+                [*PROGRAM, "service", "api", *map(str, (*usual, *more))],
                 env=self.program.environment,
                 cwd=self.program.workspace,
                 stdout=log,

@@ -85,7 +85,7 @@ def test_what_looks_like_an_option_but_is_a_value_is_not_counted() -> None:
 
 
 def kind_of(option: Any) -> str:
-    """What reads its value: `_word_of`, `given_path`, `duration` ...; `flag` where it has none."""
+    """What reads its value: `_word_of`, `parsed_path`, `duration` ...; `flag` where it has none."""
     parser = option.type_descriptor.parameter_info.parser
     return "flag" if option.is_flag else str(getattr(parser, "__qualname__", "typer")).partition(".")[0]
 
@@ -94,7 +94,7 @@ SENSELESS = ("-1", "-0.5", "nan", "inf", "-inf", "1e400", "abc", "", "9" * 40, "
 REFUSES = {
     "_number_within": (SENSELESS, "must be "),
     "_word_of": (("", "no such word", "a" * 5000), "is not one of "),
-    "given_path": (("",), "the path is empty; for the current directory give a dot."),
+    "parsed_path": (("",), "the path is empty; for the current directory give a dot."),
     "nonempty_text": (("",), "it is empty; give a value, or leave the option out."),
     "duration": (("-1", "0", "nan", "1e9", "8w", "400d", "9" * 400, ""), ""),
     "flag": (("3",), "does not take a value."),
@@ -182,10 +182,10 @@ def test_a_mistake_is_one_line(program: Program, line: str) -> None:
     assert (done.stdout, done.stderr) == ("", f"kernelproof: {MISTAKES[line]}\n")
 
 
-@pytest.mark.parametrize("line", ["gpus", "callers list", "callers revoke ana"])
+@pytest.mark.parametrize("line", ["service gpus", "service callers list", "service callers revoke ana"])
 def test_an_operator_is_told_how_a_missing_database_is_made(program: Program, line: str) -> None:
     said = program.run(*line.split(), code=2).stderr
-    assert "there is no database" in said and "kernelproof serve-api makes it" in said
+    assert "there is no database" in said and "kernelproof service api makes it" in said
 
 
 @pytest.mark.few(10)

@@ -127,8 +127,8 @@ def test_a_level_that_a_suite_has_not_is_told(program: Program, suite: Path) -> 
 
 @pytest.mark.few(8)
 @pytest.mark.parametrize("text", ["0", "99999999999999999999999", "9" * 5000, "-1"])
-@pytest.mark.parametrize("command", ["show", "rejudge", "status", "retract", "reproduce"])
+@pytest.mark.parametrize("command", ["show", "runs rejudge", "runs status", "runs retract", "reproduce"])
 def test_a_number_of_nothing_stored(stored: Program, command: str, text: str) -> None:
-    more = ("--reason", "x") if command == "retract" else ()
-    done = stored.run(command, *more, "--", text, code=2)
+    more = ("--reason", "x") if command == "runs retract" else ()
+    done = stored.run(*command.split(), *more, "--", text, code=2)
     assert done.stderr.startswith("kernelproof: ") and done.stderr.count("\n") == 1

@@ -11,7 +11,7 @@ from tests.cli.program import Program
     ("command", "said"),
     [
         (("generate", "relu", "--model", "replay:~no-such-user/x.jsonl"), "~no-such-user/x.jsonl"),
-        (("prompt", "relu", "--template", "~no-such-user/mine"), "~no-such-user/mine"),
+        (("problems", "prompt", "relu", "--template", "~no-such-user/mine"), "~no-such-user/mine"),
         (("verify", "~no-such-user/x.py", "--problem", "relu"), "~no-such-user/x.py"),
         (("leaderboard", "--workspace", "~no-such-user"), "~no-such-user is not a directory"),
     ],

@@ -1,4 +1,4 @@
-"""`rejudge`: stored answers under other settings; nothing is asked, nothing is judged twice."""
+"""`runs rejudge`: stored answers under other settings; nothing is asked, nothing is judged twice."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ def night(program: Program, one_night: Path) -> Program:
 
 
 def test_stored_answers_are_judged_under_other_settings(night: Program) -> None:
-    done = night.run("rejudge", "night", "--trials", 2)
+    done = night.run("runs", "rejudge", "night", "--trials", 2)
     assert "2 attempts judged" in done.stdout and "1 answer without a program" in done.stdout
     for attempt in night.attempts():
         trials = [v.verification.settings.trials for v in attempt.verifications]
         assert trials == ([] if attempt.status is Status.NO_CODE else [1, 2])
-    again = night.run("rejudge", "night", "--trials", 2, "--json")
+    again = night.run("runs", "rejudge", "night", "--trials", 2, "--json")
     found = json.loads(again.stdout.splitlines()[-1])
     assert found["kept"] == 2 and found["changed"] == {}
     assert sum(len(a.verifications) for a in night.attempts()) == 4
-    night.run("rejudge", "1", "--trials", 2, "--again")
+    night.run("runs", "rejudge", "1", "--trials", 2, "--again")
     assert sum(len(a.verifications) for a in night.attempts()) == 6
 
 
 def test_what_makes_no_sense_is_said_before_anything_runs(night: Program) -> None:
-    assert "no run 'day'" in night.run("rejudge", "day", code=2).stderr
-    assert "leave out --backend" in night.run("rejudge", "night", "--backend", "cuda", code=2).stderr
-    assert "--trials" in night.run("rejudge", "night", "--trials", 0, code=2).stderr
+    assert "no run 'day'" in night.run("runs", "rejudge", "day", code=2).stderr
+    assert "leave out --backend" in night.run("runs", "rejudge", "night", "--backend", "cuda", code=2).stderr
+    assert "--trials" in night.run("runs", "rejudge", "night", "--trials", 0, code=2).stderr
     assert sum(len(a.verifications) for a in night.attempts()) == 2
 
 
@@ -75,25 +75,25 @@ def test_what_is_stale_is_judged_again_as_it_was(night: Program) -> None:
         connection.execute("UPDATE verifications SET policy = 'old', verifier = '0.1 policy:old'")
         connection.executescript(UNPACKED)
     assert "2 attempts stale" in night.run("leaderboard").stdout
-    assert "needs a run" in night.run("rejudge", code=2).stderr
-    assert "2 attempts judged" in night.run("rejudge", "--stale").stdout
+    assert "needs a run" in night.run("runs", "rejudge", code=2).stderr
+    assert "2 attempts judged" in night.run("runs", "rejudge", "--stale").stdout
     for attempt in night.attempts():
         trials = [v.verification.settings.trials for v in attempt.verifications]
         assert trials == ([] if attempt.status is Status.NO_CODE else [1, 1])
     assert "stale" not in night.run("leaderboard").stdout
-    assert "nothing is stale" in night.run("rejudge", "night", "--stale").stdout
+    assert "nothing is stale" in night.run("runs", "rejudge", "night", "--stale").stdout
 
 
 def test_a_retraction_and_its_end(night: Program) -> None:
     number = next(a.id for a in night.attempts() if a.status is Status.CORRECT)
-    done = night.run("retract", number, "--reason", "the fan was off")
+    done = night.run("runs", "retract", number, "--reason", "the fan was off")
     assert done.stdout == f"attempt {number}: 1 verification retracted\n"
-    assert "nothing to do" in night.run("retract", number, "--reason", "so").stdout
+    assert "nothing to do" in night.run("runs", "retract", number, "--reason", "so").stdout
     assert "retracted: the fan was off" in night.run("show", number).stdout
-    night.run("retract", number, "--reason", "it was on", "--undo")
+    night.run("runs", "retract", number, "--reason", "it was on", "--undo")
     with night.store() as store:
         assert store.scores.leaderboard().models[0].correct.part == 1
     assert (
         "has no verification 99"
-        in night.run("retract", number, "--reason", "x", "--verification", 99, code=2).stderr
+        in night.run("runs", "retract", number, "--reason", "x", "--verification", 99, code=2).stderr
     )

@@ -212,7 +212,7 @@ def test_a_retracted_program_is_verified_again_before_anything_is_built_on_it(
     command = ("generate", "level1/1", "--suite", suite, "--model", f"replay:{file}", *TIMED)
     command += ("--turns", 2, "--strategy", "refine")
     program.run(*command, code=3)  # the second question has no answer yet
-    program.run("retract", 1, "--reason", "a trick that no check sees")
+    program.run("runs", "retract", 1, "--reason", "a trick that no check sees")
     assert "#1 turn 1  retracted" in program.run("show", 1, "--tree").stdout
     material.recording(file, {**answers, ("level1/1", 0, 2): answer("no code")})
     program.run(*command)

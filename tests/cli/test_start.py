@@ -13,7 +13,18 @@ from tests.cli import material
 from tests.cli.program import PROGRAM, Program
 
 COMMANDS = (
-    *("generate", "verify", "leaderboard", "show", "reproduce", "problems", "prompt", "doctor", "cache"),
+    *(
+        "generate",
+        "verify",
+        "leaderboard",
+        "show",
+        "reproduce",
+        "problems",
+        "runs",
+        "service",
+        "doctor",
+        "cache",
+    ),
     *("db", "export"),
 )
 
@@ -77,7 +88,7 @@ def test_the_command_line_starts_without_heavy_modules() -> None:
     assert heavy & set(done.stdout.split()) == set()
 
 
-@pytest.mark.parametrize("words", [("--version",), ("tag", "--help"), ("db", "check", "--help")])
+@pytest.mark.parametrize("words", [("--version",), ("runs", "tag", "--help"), ("db", "check", "--help")])
 def test_a_command_imports_no_other_command(words: tuple[str, ...]) -> None:
     code = (
         "import sys\nfrom kernelproof.cli import app\nsys.argv[1:] = " + repr([*words]) + "\n"

@@ -23,15 +23,15 @@ def test_a_batch_is_seen_while_it_works_and_when_it_was_killed(program: Program,
         seen = ""
         while "at work" not in seen or "no_code" not in seen:
             assert process.poll() is None
-            seen = program.run("status", "night").stdout
+            seen = program.run("runs", "status", "night").stdout
         assert "openai:any" in seen and "/200" in seen and "tokens" in seen
         process.kill()
         process.communicate(timeout=60)
-    after = program.run("status").stdout
+    after = program.run("runs", "status").stdout
     assert "killed, or lost its machine" in after
-    (batch,) = json.loads(program.run("status", "night", "--json").stdout)["batches"]
+    (batch,) = json.loads(program.run("runs", "status", "night", "--json").stdout)["batches"]
     assert batch["alive"] is False and batch["config"]["samples"] == 200
-    assert "there is no run 'day'" in program.run("status", "day", code=2).stderr
+    assert "there is no run 'day'" in program.run("runs", "status", "day", code=2).stderr
 
 
 def test_events_are_lines_of_json(program: Program, suite: Path) -> None:

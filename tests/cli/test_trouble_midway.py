@@ -51,7 +51,7 @@ def given(tmp_path: Path) -> Path:
 def command(
     name: str, program: Program, server: FaultServer, suite: Path, given: Path, *, first: bool = True
 ) -> tuple[object, ...]:
-    """A command that works for a while; `rejudge` gets something to judge before."""
+    """A command that works for a while; `runs rejudge` gets something to judge before."""
     taken = (given, "--suite", suite, *QUICK)
     if name == "generate":
         asked = ("--model", "openai:any", "--base-url", server.url, "--samples", 200, "--concurrency", 2)
@@ -60,7 +60,7 @@ def command(
         return ("import", *taken)
     if first:
         program.run("import", *taken, "--no-verify")
-    return ("rejudge", "1")
+    return ("runs", "rejudge", "1")
 
 
 def at_work(name: str, process: subprocess.Popen[str], program: Program, server: FaultServer) -> None:

@@ -159,8 +159,8 @@ def test_interrupted_it_says_how_to_go_on(program: Program, suite: Path, tmp_pat
     said, errors = process.communicate(timeout=60)
     assert process.returncode == 130 and "run the same command again to continue" in said
     assert errors == "" and program.left_after() == {}
-    assert "tune of run 1" in (told := program.run("status").stdout) and "interrupted" in told
-    (batch,) = json.loads(program.run("status", "--json").stdout)["batches"]
+    assert "tune of run 1" in (told := program.run("runs", "status").stdout) and "interrupted" in told
+    (batch,) = json.loads(program.run("runs", "status", "--json").stdout)["batches"]
     assert batch["config"]["tune"]["seed"] == 0 and batch["progress"]["trials"] >= 1
 
 

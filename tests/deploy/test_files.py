@@ -72,7 +72,7 @@ def test_commands_exist(find: Any) -> None:
 
 
 def test_a_command_that_is_none_is_found_out() -> None:
-    for words in (["serve-apy"], ["workers", "--rolle", "build"], ["callers", "ad", "x"]):
+    for words in (["service", "apy"], ["service", "workers", "--rolle"], ["service", "callers", "ad"]):
         with pytest.raises(AssertionError):
             known(words)
 

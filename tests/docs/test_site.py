@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -17,7 +18,7 @@ from kernelproof.db.tables import Base, all_tables
 from kernelproof.report.board_columns import COMPARED, Field
 from kernelproof.report.board_columns import FIELDS as COLUMNS
 from kernelproof.report.export.columns import FIELDS as EXPORTED
-from kernelproof.report.export.pairs import REWARDS
+from kernelproof.report.export.formats import REWARDS
 from kernelproof.types import check_kinds
 from kernelproof.types.check_kinds import CheckKind
 from kernelproof.verifier.policy import RULES
@@ -30,10 +31,13 @@ DOCS = ROOT / "docs"
 
 def commands() -> Iterable[str]:
     """The line that calls the help of each command and group."""
-    yield "$ kernelproof --help"
-    for name, command in get_command(command_line()).commands.items():
-        yield f"$ kernelproof {name} --help"
-        yield from (f"$ kernelproof {name} {inner} --help" for inner in getattr(command, "commands", {}))
+    return _helps("kernelproof", get_command(command_line()))
+
+
+def _helps(name: str, command: Any) -> Iterable[str]:
+    yield f"$ {name} --help"
+    for word, inner in getattr(command, "commands", {}).items():
+        yield from _helps(f"{name} {word}", inner)
 
 
 def schema() -> Iterable[str]:

@@ -143,13 +143,13 @@ def _tuned(program: Program) -> None:
 
 def _judged_again(program: Program) -> None:
     """Rejudged, reproduced, audited, retracted, tagged; and bundled."""
-    program.run("rejudge", "first", "--trials", 2, "--no-measure", code=None, seconds=PATIENT_S)
+    program.run("runs", "rejudge", "first", "--trials", 2, "--no-measure", code=None, seconds=PATIENT_S)
     best = next(a.id for a in program.attempts() if a.run.name == "first" and a.status == "correct")
     program.run("reproduce", best, *SUITE, code=None, seconds=PATIENT_S)
-    program.run("audit", "--sample", 1, "--seed", 7, "--run", "files", code=None, seconds=PATIENT_S)
+    program.run("runs", "audit", "--sample", 1, "--seed", 7, "--run", "files", code=None, seconds=PATIENT_S)
     wrong = next(a.id for a in program.attempts() if a.run.name == "files" and a.status == "wrong_output")
-    program.run("retract", wrong, "--reason", "an example of a retraction")
-    program.run("tag", "first", "baseline", "published")
+    program.run("runs", "retract", wrong, "--reason", "an example of a retraction")
+    program.run("runs", "tag", "first", "baseline", "published")
     sines = next(a.id for a in program.attempts() if a.run.name == "files" and a.key.problem_id == "level1/2")
     program.run("bundle", sines, "-o", "ranked.bundle")
     shutil.copy(program.workspace / "ranked.bundle", BUNDLE)
@@ -163,7 +163,10 @@ def _served(program: Program) -> None:
     timed = [Candidate(material.sines("twelve"), "sines", settings=rules)]
     with serving(program, suite, "--no-worker") as service, Client(service.url) as client:
         for roles, candidates in ((("build", "judge"), untimed), (("all",), timed)):
-            running = [program.start("workers", "--role", role, "--artefacts", "artefacts") for role in roles]
+            running = [
+                program.start("service", "workers", "--role", role, "--artefacts", "artefacts")
+                for role in roles
+            ]
             client.evaluate_many(candidates)
             for each in running:
                 kill(each)
@@ -172,7 +175,7 @@ def _served(program: Program) -> None:
         uuid = "GPU-aaaaaaaa-1111-2222-3333-444444444444"
         store.service.gpus.take(uuid, "a judge", name="NVIDIA H200", host="box7")
         store.service.gpus.set_aside(uuid, "the driver reported Xid 79")
-    program.run("callers", "add", "trainer", "--quota", 512)
+    program.run("service", "callers", "add", "trainer", "--quota", 512)
 
 
 def _killed(program: Program) -> None:

@@ -79,9 +79,9 @@ def shown(program: Program) -> Shape:
 
 
 COMMANDS: dict[str, tuple[object, ...]] = {
-    "callers list": ("callers", "list", "--json"),
+    "service callers list": ("service", "callers", "list", "--json"),
     "db check": ("db", "check", "--json"),
-    "gpus": ("gpus", "--json"),
+    "service gpus": ("service", "gpus", "--json"),
     **{
         f"leaderboard --by {by}": ("leaderboard", "--by", by, "--policy", "any", "--json")
         for by in ("kernel", "problem", "run", "strategy", "template")
@@ -92,8 +92,8 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     ),
     "problems list": ("problems", "list", "--suite", "problems", "--json"),
     "problems show": ("problems", "show", "relu", "--suite", "problems", "--json"),
-    "prompt": ("prompt", "relu", "--suite", "problems", "--backend", "cpp", "--json"),
-    "status": ("status", "--json"),
+    "problems prompt": ("problems", "prompt", "relu", "--suite", "problems", "--backend", "cpp", "--json"),
+    "runs status": ("runs", "status", "--json"),
     "verify": (
         "verify",
         "prose.md",

@@ -1,4 +1,4 @@
-"""`kernelproof prompt` prints what a model would be asked."""
+"""`kernelproof problems prompt` prints what a model would be asked."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kernelproof.cli.commands import CommandLine
-from kernelproof.cli.prompt import prompt
+from kernelproof.cli.problems import problems_app
 from kernelproof.errors import UsageError
 from kernelproof.problems import read_problem
 from kernelproof.prompting import first_prompt
@@ -43,9 +42,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def run(*arguments: str) -> str:
-    app = CommandLine(help="")
-    app.command()(prompt)
-    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    result = CliRunner().invoke(problems_app, ["prompt", *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 

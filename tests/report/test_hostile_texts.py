@@ -16,7 +16,7 @@ from rich.console import Console
 from kernelproof.db.scores.records import Leaderboard, ViewName
 from kernelproof.db.store import Store
 from kernelproof.report.board_columns import Flat, flat
-from kernelproof.report.exporting import as_csv, as_markdown, write_parquet
+from kernelproof.report.export.files import as_csv, as_markdown, write_parquet
 from kernelproof.report.leaderboard import print_leaderboard
 from kernelproof.report.plain import clean, json_text
 from kernelproof.report.show import print_attempt

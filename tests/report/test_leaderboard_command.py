@@ -312,7 +312,7 @@ def test_stale_results_are_named_with_what_judges_them_again(filled: Store, comm
     printed = command("leaderboard")
     assert "level1/3" not in printed
     assert "1 attempt stale, judged under another policy: 1 sample left out" in printed
-    assert "kernelproof rejudge --stale" in printed
+    assert "kernelproof runs rejudge --stale" in printed
     assert "level1/3" in command("leaderboard", "--policy", "any")
 
 

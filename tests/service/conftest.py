@@ -47,7 +47,7 @@ class Running:
 def serving(program: Program, suite: Path, *options: object) -> Iterator[Running]:
     """The service in a program's workspace, with a small suite and untimed verifications."""
     usual = ("--suite", suite, "--backend", "cpp", "--trials", 1, "--no-measure", "--port", 0)
-    process = program.start("serve-api", *usual, *options)
+    process = program.start("service", "api", *usual, *options)
     assert process.stdout is not None and process.stderr is not None
     try:
         line = process.stdout.readline()

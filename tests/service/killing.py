@@ -177,10 +177,17 @@ class Cluster:
         """Starts one more of a kind."""
         if kind == "api":
             usual = ("--suite", self._suite, "--backend", "cpp", "--trials", 1, "--no-measure", "--no-live")
-            words: tuple[object, ...] = ("serve-api", "--no-worker", *usual, "--port", port)
+            words: tuple[object, ...] = ("service", "api", "--no-worker", *usual, "--port", port)
             words += ("--max-losses", 1_000_000)  # any of them may be lost so often by chance
         else:
-            words = ("workers", "--role", "build" if kind == "builder" else kind, "--artefacts", "artefacts")
+            words = (
+                "service",
+                "workers",
+                "--role",
+                "build" if kind == "builder" else kind,
+                "--artefacts",
+                "artefacts",
+            )
             words += ("--places", 3)
         place = self._program.workspace
         verdicts = None if real else self._verdicts

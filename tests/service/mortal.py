@@ -26,7 +26,7 @@ from kernelproof.verifier.engine.engine import Engine
 
 PRELOADED = (
     "kernelproof.cli.app",
-    "kernelproof.cli.serve_api",
+    "kernelproof.cli.service",
     "kernelproof.service.app",
     "kernelproof.service.serving",
     "sqlalchemy.dialects.sqlite",

@@ -182,7 +182,7 @@ def test_builders_and_judges_share_it_while_it_is_away_for_a_while(
     away = True
     with serving(program, suite, "--no-worker") as service, Client(service.url) as client:
         sent = client.submit([Candidate(text, "relu") for text in texts])
-        daemons = [program.start("workers", "--role", role, *place) for role in ("build", "judge")]
+        daemons = [program.start("service", "workers", "--role", role, *place) for role in ("build", "judge")]
         try:
             told = threading.Event()
             assert daemons[0].stderr is not None

@@ -18,7 +18,9 @@ from tests.service.test_launchers import until
 @contextmanager
 def daemons(program: Program, *roles: str) -> Iterator[None]:
     """Daemons of these roles that share a directory of artefacts."""
-    running = [program.start("workers", "--role", role, "--artefacts", "artefacts") for role in roles]
+    running = [
+        program.start("service", "workers", "--role", role, "--artefacts", "artefacts") for role in roles
+    ]
     try:
         yield
     finally:

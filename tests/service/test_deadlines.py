@@ -37,7 +37,7 @@ def rate(service: Running) -> float:
 def test_a_deadline_is_accepted_or_refused_by_what_waits_before_it(program: Program, suite: Path) -> None:
     with serving(program, suite, "--no-worker") as service:
         assert batch(service, *[{}] * 3, {"deadline_s": 3600}).status_code == 202, "no rate is known yet"
-        worker = program.start("workers")
+        worker = program.start("service", "workers")
         try:
             service.send(source="equal work", idempotency_key="sent before")
         finally:

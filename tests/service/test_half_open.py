@@ -67,7 +67,7 @@ def half_open(port: int, count: int, kept: ExitStack) -> list[socket.socket]:
 
 
 def token(program: Program, name: str) -> str:
-    return program.run("callers", "add", name).stdout.strip()
+    return program.run("service", "callers", "add", name).stdout.strip()
 
 
 def closed(connection: socket.socket) -> bool:

@@ -38,7 +38,7 @@ def gpus(tmp_path: Path) -> FakeGpus:
 def judge(program: Program, gpus: FakeGpus, uuid: str, *options: object) -> subprocess.Popen[str]:
     """A worker that sees one GPU alone."""
     seeing = replace(program, extra={**program.extra, **gpus.environment(uuid)})
-    return seeing.start("workers", *options)
+    return seeing.start("service", "workers", *options)
 
 
 @contextmanager
@@ -154,7 +154,7 @@ def waiting(service: Running) -> dict[str, str | None]:
 @pytest.mark.parametrize("how", ["told", "killed"])
 def test_a_machine_with_two_gpus_has_a_judge_for_each(program: Program, gpus: FakeGpus, how: str) -> None:
     both = replace(program, extra=gpus.environment())
-    workers = both.start("workers")
+    workers = both.start("service", "workers")
     with ended(workers):
         assert line(workers).startswith(f"a judge for each of GPU 0 (NVIDIA H200, {A}), GPU 1 (")
         until(lambda: [state(program, uuid) for uuid in (A, B)] == ["held", "held"])
@@ -171,7 +171,7 @@ def test_a_machine_with_two_gpus_has_a_judge_for_each(program: Program, gpus: Fa
 
 
 def test_a_judge_that_is_killed_is_started_again(program: Program, gpus: FakeGpus) -> None:
-    workers = replace(program, extra=gpus.environment()).start("workers")
+    workers = replace(program, extra=gpus.environment()).start("service", "workers")
     with ended(workers):
         assert line(workers).startswith("a judge for each of ")
         until(lambda: [state(program, uuid) for uuid in (A, B)] == ["held", "held"])
@@ -236,10 +236,10 @@ def test_the_work_of_a_gpu_that_turns_bad_is_done_elsewhere(
 
 def put_back_and_refused(program: Program, gpus: FakeGpus) -> None:
     """An operator puts the GPU back; as there is none, the canary does not pass."""
-    listed = program.run("gpus").stdout
+    listed = program.run("service", "gpus").stdout
     assert f"{A}  NVIDIA H200  on " in listed and "set aside: the driver reported Xid 79" in listed
-    program.run("gpus", "--put-back", A[:9])
+    program.run("service", "gpus", "--put-back", A[:9])
     reason = until(lambda: known(program)[A].reason)
     assert reason.startswith("it failed the canary after it was put back: ")
-    assert "is not set aside" in program.run("gpus", "--put-back", B, code=2).stderr
-    assert "no judge has seen" in program.run("gpus", "--put-back", "GPU-x", code=2).stderr
+    assert "is not set aside" in program.run("service", "gpus", "--put-back", B, code=2).stderr
+    assert "no judge has seen" in program.run("service", "gpus", "--put-back", "GPU-x", code=2).stderr

@@ -62,7 +62,7 @@ def _keep(program: Program, deaths: list[int], over: threading.Event) -> None:
     """Has a worker run, one after the other, until `over`; `deaths`: the exit codes of those that ended."""
     while not over.is_set():
         process = subprocess.Popen(
-            [sys.executable, "-c", WORKER, "workers"],
+            [sys.executable, "-c", WORKER, "service", "workers"],
             env=program.environment,
             cwd=program.workspace,
             stdout=subprocess.PIPE,

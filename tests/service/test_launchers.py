@@ -31,7 +31,7 @@ def until(found: Callable[[], object], what: str) -> None:
 
 def standing(program: Program, *which: str) -> dict[str, list[str]]:
     """Names of workers, and the words that `--status` says of them."""
-    lines = program.run("workers", *which, "--status").stdout.splitlines()
+    lines = program.run("service", "workers", *which, "--status").stdout.splitlines()
     return {
         words[0]: words[1:] for line in lines if (words := line.split()) and line != "no workers run here"
     }
@@ -56,7 +56,7 @@ def process_of(words: list[str]) -> int | None:
     ],
 )
 def test_mistakes_are_told_in_a_line(program: Program, words: tuple[str, ...], message: str) -> None:
-    said = program.run("workers", *words, code=2).stderr
+    said = program.run("service", "workers", *words, code=2).stderr
     assert message in said and said.count("\n") == 1
 
 

@@ -21,7 +21,7 @@ def test_pages_follow_the_service_without_a_complaint(stored: Program, suite: Pa
     with serving(stored, suite, "--no-worker") as service, browser.tab(tmp_path) as tab:
         tab.open(f"{service.url}/live")
         assert "The newest attempts" in tab.ask("document.body.textContent")
-        worker = stored.start("workers")
+        worker = stored.start("service", "workers")
         try:
             found = service.send(source=NO_PROGRAM, label="seen at once")
             tab.until(f"{TEXT}.includes('seen at once')")
@@ -39,7 +39,7 @@ def test_pages_follow_the_service_without_a_complaint(stored: Program, suite: Pa
 def test_a_password_opens_them_where_callers_have_tokens(
     stored: Program, suite: Path, tmp_path: Path
 ) -> None:
-    token = stored.run("callers", "add", "reader").stdout.strip()
+    token = stored.run("service", "callers", "add", "reader").stdout.strip()
     with serving(stored, suite, "--no-worker", "--live") as service, browser.tab(tmp_path) as tab:
         tab.open(service.url.replace("http://", f"http://reader:{token}@") + "/live/")
         assert "The newest attempts" in tab.ask("document.body.textContent")

@@ -81,7 +81,9 @@ def test_a_node_that_dies_loses_no_work(shared: Program, suite: Path) -> None:
         assert ray.stdout is not None and ray.stdin is not None
         address = ray.stdout.readline().strip()
         words = ("--ray", address)
-        started = shared.run("workers", *words, "--judges", 3, "--builders", 0, "--places", 2).stdout
+        started = shared.run(
+            "service", "workers", *words, "--judges", 3, "--builders", 0, "--places", 2
+        ).stdout
         assert [line.split()[0] for line in started.splitlines()] == ["judge-0", "judge-1", "judge-2"]
         until(lambda: all(map(process_of, standing(shared, *words).values())), "not all workers run")
         assert secrets_shown(shared) == {}
@@ -97,10 +99,10 @@ def test_a_node_that_dies_loses_no_work(shared: Program, suite: Path) -> None:
         ]
         numbers = [each.raw["result"]["attempt"] for each in found]
         assert sorted(numbers) == attempts(shared), "judged twice in the books"
-        again = shared.run("workers", *words, "--judges", 3, "--builders", 0).stdout
+        again = shared.run("service", "workers", *words, "--judges", 3, "--builders", 0).stdout
         assert [line.split()[0] for line in again.splitlines()] == ["judge-0", "judge-1", "judge-2"]
         until(lambda: all(map(process_of, standing(shared, *words).values())), "not started elsewhere")
-        assert "ended 3 workers" in shared.run("workers", *words, "--stop").stdout
+        assert "ended 3 workers" in shared.run("service", "workers", *words, "--stop").stdout
         assert standing(shared, *words) == {}
     assert shared.left_after(60) == {}
 
@@ -115,7 +117,9 @@ def test_a_node_of_builders_and_judges_that_dies_loses_no_work(shared: Program, 
         assert ray.stdout is not None and ray.stdin is not None
         words = ("--ray", ray.stdout.readline().strip())
         numbers = ("--judges", 3, "--builders", 3, "--places", 2)
-        shared.run("workers", *words, *numbers, "--artefacts", "artefacts")  # in the workspace, not in Ray's
+        shared.run(
+            "service", "workers", *words, *numbers, "--artefacts", "artefacts"
+        )  # in the workspace, not in Ray's
         until(lambda: all(map(process_of, standing(shared, *words).values())), "not all workers run")
         assert sorted(standing(shared, *words)) == [
             f"{who}-{n}" for who in ("builder", "judge") for n in range(3)
@@ -131,7 +135,7 @@ def test_a_node_of_builders_and_judges_that_dies_loses_no_work(shared: Program, 
         stored = [each.raw["result"]["attempt"] for each in found]
         assert sorted(stored) == attempts(shared), "judged twice in the books"
         assert list((shared.workspace / "artefacts").glob("??/*")), "builders published elsewhere"
-        assert "ended 6 workers" in shared.run("workers", *words, "--stop").stdout
+        assert "ended 6 workers" in shared.run("service", "workers", *words, "--stop").stdout
     assert shared.left_after(60) == {}
 
 
@@ -147,5 +151,5 @@ def secrets_shown(program: Program) -> dict[int, str]:
 
 
 def test_a_cluster_that_is_not_there(shared: Program) -> None:
-    said = shared.run("workers", "--ray", "127.0.0.1:9", "--status", code=3).stderr
+    said = shared.run("service", "workers", "--ray", "127.0.0.1:9", "--status", code=3).stderr
     assert "no Ray cluster answers at 127.0.0.1:9" in said and said.count("\n") == 1

@@ -179,18 +179,20 @@ def _sent(connection: socket.socket, request: bytes) -> None:
 
 
 def test_it_is_not_open_to_others_without_tokens(program: Program, suite: Path) -> None:
-    said = program.run("serve-api", "--host", "0.0.0.0", "--port", 0, "--suite", suite, code=2).stderr
+    said = program.run("service", "api", "--host", "0.0.0.0", "--port", 0, "--suite", suite, code=2).stderr
     assert "callers add NAME" in said
     taken = socket.create_server(("127.0.0.1", 0))
     with taken:
         port = taken.getsockname()[1]
-        said = program.run("serve-api", "--port", port, "--suite", suite, code=3).stderr
+        said = program.run("service", "api", "--port", port, "--suite", suite, code=3).stderr
     assert f"port {port} is in use" in said and "--port" in said
 
 
 def test_callers_see_their_own_within_their_quota(program: Program, suite: Path) -> None:
-    first, second = (program.run("callers", "add", name, *more).stdout.strip() for name, more in CALLERS)
-    assert "has a token" in program.run("callers", "add", "one", code=2).stderr
+    first, second = (
+        program.run("service", "callers", "add", name, *more).stdout.strip() for name, more in CALLERS
+    )
+    assert "has a token" in program.run("service", "callers", "add", "one", code=2).stderr
     with serving(program, suite, "--no-worker", "--max-queue", 4) as service:
 
         def send(token: str, count: int = 1) -> httpx2.Response:
@@ -206,7 +208,7 @@ def test_callers_see_their_own_within_their_quota(program: Program, suite: Path)
         assert "quota has 1 of 2" in error(send(first, 2), 429)
         full = send(second, 4)
         assert "the queue has 1 of 4" in error(full, 429) and int(full.headers["retry-after"]) > 0
-        program.run("callers", "revoke", "one")
+        program.run("service", "callers", "revoke", "one")
         assert send(first).status_code == 401
         assert first not in (program.workspace / "db" / "attempts.sqlite").read_bytes().decode("latin-1")
 
@@ -226,7 +228,7 @@ def test_what_waits_is_cancelled_and_what_is_late_expires(program: Program, suit
         assert service.ask("DELETE", f"/v1/evaluations/{number}").json()["state"] == "cancelled"
         late = service.send(wait=0, deadline_s=0.01)["id"]
         kept = service.send(wait=0)["id"]
-        worker = program.start("workers")
+        worker = program.start("service", "workers")
         try:
             ended = service.ask("GET", f"/v1/evaluations/{kept}", params={"wait": 60}).json()
             assert ended["state"] == "done"

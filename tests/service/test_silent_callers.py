@@ -37,7 +37,7 @@ def test_callers_that_wait_and_never_read_hold_nobody_up(program: Program, suite
         def state(evaluation: int) -> str:
             return str(service.ask("GET", f"/v1/evaluations/{evaluation}").json()["state"])
 
-        worker = program.start("workers")
+        worker = program.start("service", "workers")
         try:
             refused = service.ask("GET", f"/v1/evaluations/{other}", params={"wait": 60})
             assert refused.status_code == 429  # they are one caller, and it has as many polls as it may

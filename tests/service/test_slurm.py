@@ -45,12 +45,12 @@ def job_of(program: Program) -> str | None:
 @pytest.mark.timeout(900)
 def test_a_job_is_submitted_queued_again_and_cancelled(shared: Program, suite: Path) -> None:
     started = ("--slurm", "--judges", 1)
-    shared.run("workers", *started)
+    shared.run("service", "workers", *started)
     try:
         until(lambda: job_of(shared), f"the job does not run: {standing(shared, '--slurm')}")
         job = job_of(shared)
         assert job is not None
-        shared.run("workers", *started)
+        shared.run("service", "workers", *started)
         assert len(standing(shared, "--slurm")) == 1, "submitted a second time"
         with serving(shared, suite, "--no-worker") as service, Client(service.url) as client:
             found = client.evaluate_many([Candidate(f"{NO_PROGRAM} {n}", "relu") for n in range(4)])
@@ -65,7 +65,7 @@ def test_a_job_is_submitted_queued_again_and_cancelled(shared: Program, suite: P
             assert [each.status for each in again] == ["no_code"] * 4
         assert job_of(shared) == job
         assert PASSWORD not in written(shared.workspace / "generated")
-        assert "ended 1 worker: judge-0" in shared.run("workers", "--slurm", "--stop").stdout
+        assert "ended 1 worker: judge-0" in shared.run("service", "workers", "--slurm", "--stop").stdout
         until(lambda: not standing(shared, "--slurm"), "the job is not cancelled")
     finally:
         user = str(os.geteuid())

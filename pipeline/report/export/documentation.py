@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from kernelproof.report.board_columns import columns_table
 from kernelproof.report.export.columns import FIELDS
-from kernelproof.report.export.formats import ATTEMPT
-from kernelproof.report.export.pairs import PAIR, REWARDS
+from kernelproof.report.export.formats import ATTEMPT, PAIR, REWARDS
 
 _HEAD = """\
 # Contents of exports

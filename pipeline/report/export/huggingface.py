@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from kernelproof.report.export.columns import FIELDS, Columns, Export
-from kernelproof.report.exporting import markdown_text, write_parquet
+from kernelproof.report.export.files import markdown_text, write_parquet
 from kernelproof.version import POLICY, __version__
 from kernelproof.wording import counted
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from kernelproof.hashing import sha256_json
 from kernelproof.report.export.columns import Columns, Export
-from kernelproof.report.export.writing import json_of, open_text
+from kernelproof.report.export.files import json_of, open_text
 from kernelproof.types import Setting
 from kernelproof.types.exchange import FILTERED, LIMITED
 from kernelproof.version import POLICY, __version__

@@ -1,9 +1,9 @@
 """The results as web pages: `kernelproof report` and `show --html` write them to files, `kernelproof serve`
 and the evaluation service answer with them.
 
-`facts` asks the store, `pages` makes pages of the answers, `rendering` fills templates; `pictures` says which
-charts there are, `charts` draws them, `code` colours programs, `summary` writes the sentences. `site` keeps
-the pages of a database, `server` has their addresses, `query` reads filters from an address.
+Begin at `pages`, which has a function for each page. `facts` asks the store and writes the sentences,
+`rendering` fills templates and colours programs, `charts` draws. `site` keeps the pages of a database,
+`result_server` has their addresses, `query` reads filters from an address.
 """
 
 from __future__ import annotations

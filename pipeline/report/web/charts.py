@@ -1,16 +1,24 @@
-"""Charts as SVG: two axes and the marks between them, each a path whose look style.css has by its class."""
+"""Charts as SVG, each a path whose look style.css has by its class; and those of a board and of a kernel."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import statistics
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from markupsafe import Markup
 
-from kernelproof.report.layout import scaled
+from kernelproof.db.scores.records import Kernel, Mean, ProblemScores, Scores
+from kernelproof.report.layout import percent, ratio, scaled
+from kernelproof.report.web.facts import AttemptPage, Board
 from kernelproof.report.web.rendering import fragment
+from kernelproof.types import Measurement, Roofline
+from kernelproof.wording import counted
 
 SHAPES = (
     "m0-3a3 3 0 1 0 .01 0z",
@@ -198,3 +206,342 @@ def _apart(labels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         if float(at) - half >= end:
             yield at, text
             end = float(at) + half
+
+
+TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+"""Of speedups: those beyond the first or the last stand at the edge of a chart."""
+MOST_CALLS = 300
+"""Dots of one side in a chart of times."""
+_STEPS = 60
+"""Values of p along a curve."""
+_BINS = 10
+"""Bars from one power of ten to the next."""
+_EDGE = 1.15
+"""How far above the slowest block's median a chart of times ends."""
+_MOST_KNOTS = 40
+"""Rounds up to which each median is marked."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A chart, and what it shows."""
+
+    drawn: Markup
+    caption: str
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """The charts of a board. A part without anything to draw is empty."""
+
+    speed: list[Picture]
+    roofline: list[Picture]
+    cost: list[Picture]
+
+
+def charted(models: Sequence[Scores]) -> list[Scores]:
+    """The models that have a series: those with most judged samples."""
+    most = sorted(models, key=lambda s: -s.correct.whole)[:MOST_SERIES]
+    return [scores for scores in models if scores in most]
+
+
+def board_pictures(board: Board, href: Callable[[int], str | None]) -> Pictures:
+    """All charts of one board. `href`: attempt to where its page is, if anywhere."""
+    models = charted(board.models)
+    curves = [board.curves.get(scores.model) for scores in models]
+    reached = [found.speedups if found else () for found in curves]
+    of = f"{counted(len(models), 'model')}; the table of models has the figures"
+    return Pictures(
+        speed=_drawn(
+            (
+                fast_p([scores.correct.whole for scores in models], reached),
+                f"Curves of fast_p for {of}",
+                "The part of the judged samples that is correct and faster than p (fast_p). A speedup of "
+                "unresolved pace counts as 1 at most.",
+            ),
+            (
+                distribution(reached),
+                f"Speedups of correct samples for {of}",
+                "Speedups of the correct samples that were timed; those beyond 0.01 or 100 at the edge.",
+            ),
+        ),
+        roofline=_rooflines(board, models, href),
+        cost=_drawn(
+            (
+                _cost(models, [s.tokens_per_correct for s in models], "tokens for each correct sample"),
+                f"Tokens for each correct sample against speedup, {of}",
+                "Tokens of all attempts for each correct sample, against the geometric mean of the best "
+                "speedups over all problems.",
+            ),
+            (
+                _cost(models, [s.cost_per_correct for s in models], "dollars for each correct sample"),
+                f"Dollars for each correct sample against speedup, {of}",
+                "Dollars of all attempts for each correct sample, likewise.",
+            ),
+            (
+                over_turns([found.turns if found else () for found in curves]),
+                f"Speedup after each number of turns, {of}",
+                "The geometric mean of the best speedups over all problems, if each sample may have so many "
+                "turns.",
+            ),
+            (
+                over_budgets([found.budgets if found else () for found in curves]),
+                f"Speedup over the tokens that each problem may cost, {of}",
+                "The same mean, if the attempts on each problem may cost so many tokens. They are counted in "
+                "the order in which they were begun.",
+            ),
+        ),
+    )
+
+
+def _drawn(*wanted: tuple[Chart | None, str, str]) -> list[Picture]:
+    """A picture for each chart that there is: the chart, what a screen reader says, the caption."""
+    return [Picture(chart.drawn(said), caption) for chart, said, caption in wanted if chart is not None]
+
+
+def speedups(title: str, values: Iterable[float]) -> Axis:
+    """A logarithmic axis of speedups: from a half or less to twice or more."""
+    every = list(values)
+    least, most = min([*every, 0.5]), max([*every, 2.0])
+    low = max((tick for tick in TICKS if tick <= least), default=TICKS[0])
+    high = min((tick for tick in TICKS if tick >= most), default=TICKS[-1])
+    return Axis(title, low, high, [tick for tick in TICKS if low <= tick <= high], logarithmic=True)
+
+
+def _mean(values: Iterable[float]) -> Axis:
+    """An axis around some positive means, which need not begin at 0."""
+    every = list(values)
+    low, high = min(every), max(every)
+    room = max(0.08 * (high - low), 0.02 * high)
+    return linear("speedup over all problems", max(low - room, 0.0), high + room)
+
+
+def fast_p(judged: Sequence[int], ratios: Sequence[Sequence[float]]) -> Chart | None:
+    """For each model the part of its judged samples that is correct and faster than p; None where nothing was
+    measured. `judged`: how many there are; `ratios`: the speedups of those that were measured, rising."""
+    if not any(ratios):
+        return None
+    x = speedups("p (speedup)", (each for some in ratios for each in some))
+    every = [x.low * (x.high / x.low) ** (step / _STEPS) for step in range(_STEPS + 1)]
+    lines = [
+        [(p, (len(some) - bisect_right(some, p)) / max(whole, 1)) for p in every]
+        for whole, some in zip(judged, ratios, strict=True)
+    ]
+    most = max(share for line in lines for _, share in line)
+    chart = Chart(x, linear("samples faster than p", 0, most, lambda share: f"{100 * share:.3g}%"))
+    for series, line in enumerate(lines):
+        chart.line(series, line, steps=True)
+    return chart
+
+
+def distribution(ratios: Sequence[Sequence[float]]) -> Chart | None:
+    """A histogram: each model's speedups of measured correct samples, the models one upon another."""
+    if not any(ratios):
+        return None
+    x = speedups("speedup", (each for some in ratios for each in some))
+    lowest = math.ceil(_BINS * math.log10(x.low) - 1e-9)
+
+    def place(speedup: float) -> int:
+        # 1 is the edge of a bar: nothing slower shares it with something faster. A whole bar lies within.
+        held = min(max(speedup, x.low), x.high * 0.999)
+        return max(math.floor(_BINS * math.log10(held) + 1e-9), lowest)
+
+    counts = [Counter(map(place, some)) for some in ratios]
+    height: Counter[int] = sum(counts, Counter())
+    chart = Chart(x, linear("correct samples", 0, max(height.values()), whole=True))
+    below: Counter[int] = Counter()
+    for series, count in enumerate(counts):
+        for step, number in count.items():
+            left, right = 10 ** (step / _BINS), min(10 ** ((step + 1) / _BINS), x.high)
+            chart.bar(series, (left, below[step]), (right, below[step] + number))
+            below[step] += number
+    return chart
+
+
+def _cost(models: Sequence[Scores], costs: Sequence[Mean], title: str) -> Chart | None:
+    """What a correct sample costs, against the speedup over all problems; None where nothing is known."""
+    values = [
+        (series, (cost.value, scores.geometric_mean_all.value))
+        for series, (scores, cost) in enumerate(zip(models, costs, strict=True))
+        if cost.value and scores.geometric_mean_all.value
+    ]
+    if not values:
+        return None
+    chart = Chart(
+        logarithmic(title, (cost for _, (cost, _) in values), short), _mean(mean for _, (_, mean) in values)
+    )
+    for series, place in values:
+        chart.point(series, place)
+    return chart
+
+
+def over_turns(curves: Sequence[Sequence[Place]]) -> Chart | None:
+    """The speedup over all problems after the first N turns; None where no sample has a second turn."""
+    most = max((turns for curve in curves for turns, _ in curve), default=0)
+    if most < 2:
+        return None
+    x = Axis("turns allowed", 0.5, most + 0.5, range(1, int(most) + 1))
+    chart = Chart(x, _mean(speedup for curve in curves for _, speedup in curve))
+    for series, curve in enumerate(curves):
+        chart.line(series, curve, knots=True)
+    return chart
+
+
+def over_budgets(curves: Sequence[Sequence[Place]]) -> Chart | None:
+    """The speedup over all problems if each may cost so many tokens; None where that is one point at most."""
+    budgets = {budget for curve in curves for budget, _ in curve}
+    if len(budgets) < 2:
+        return None
+    x = logarithmic("tokens for each problem", budgets, short)
+    chart = Chart(x, _mean(speedup for curve in curves for _, speedup in curve))
+    for series, curve in enumerate(curves):
+        chart.line(series, curve, steps=True)
+    return chart
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A kernel and the roofline of its problem. `series`: its model's place among the charted ones."""
+
+    series: int
+    candidate_ms: float
+    roofline: Roofline
+    says: str = ""
+    """The kernel in words."""
+    href: str | None = None
+    """Where its page is."""
+
+    @property
+    def least_ms(self) -> float:
+        """The time that the roofline allows."""
+        return max(self.roofline.memory_ms, self.roofline.compute_ms)
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte that must be moved; writes that fit the last-level cache are left out."""
+        moved = self.roofline.memory_ms / 1e3 * self.roofline.ceilings.bytes_per_s
+        return self.roofline.operations / moved if moved else 0.0
+
+    @property
+    def operations_per_s(self) -> float:
+        """The operations a second that the kernel reached."""
+        return self.roofline.operations / (self.candidate_ms / 1e3)
+
+
+def _rooflines(board: Board, models: Sequence[Scores], href: Callable[[int], str | None]) -> list[Picture]:
+    series = {scores.model: number for number, scores in enumerate(models)}
+    best = [(problem, problem.best) for problem in board.problems if problem.best is not None]
+    kernels = [
+        Placed(
+            series[kernel.model],
+            kernel.candidate_ms,
+            board.rooflines[kernel.verification_id],
+            _words(problem, kernel),
+            href(kernel.attempt_id),
+        )
+        for problem, kernel in best
+        if kernel.model in series and kernel.verification_id in board.rooflines
+    ]
+    of = f"{counted(len(kernels), 'kernel')}; the table of problems has the fraction of the roofline"
+    return _drawn(
+        (
+            roofline(kernels),
+            f"Roofline plot of {of}",
+            "What the best kernels reach, below what the device was seen to do (the line). Operations are "
+            "those of products, convolutions and attention: a kernel without them stands in the other chart.",
+        ),
+        (
+            beside_roofline(kernels),
+            f"Time against the roofline's time of {of}",
+            "The time of each best kernel, against the least time in which its data can be moved and its "
+            "operations be done. On the line both are equal; ten times as high is a tenth of the roofline.",
+        ),
+    )
+
+
+def _words(problem: ProblemScores, best: Kernel) -> str:
+    """The meaning of a point of the roofline charts."""
+    part = f", {percent(best.roofline_fraction)} of the roofline" if best.roofline_fraction else ""
+    return (
+        f"{problem.problem_id} {problem.problem}: {best.candidate_ms:.4g} ms{part}, speedup "
+        f"{ratio(best.speedup)} ({best.pace}), by {best.model}, attempt #{best.attempt_id}"
+    )
+
+
+def roofline(kernels: Sequence[Placed]) -> Chart | None:
+    """The roofline plot of Williams et al. 2009: operations a second over operations a byte, below the roof.
+
+    None where no kernel's operations are counted. The roof is the median of the kernels' ceilings.
+    """
+    shown = {each: (each.intensity, each.operations_per_s) for each in kernels if each.intensity > 0}
+    if not shown:
+        return None
+    bandwidth = statistics.median(kernel.roofline.ceilings.bytes_per_s for kernel in shown)
+    peak = statistics.median(kernel.roofline.ceilings.operations_per_s for kernel in shown)
+    ridge = peak / bandwidth
+    x = logarithmic(
+        "operations for each byte moved", [*(at for at, _ in shown.values()), ridge / 3, ridge * 3], short
+    )
+    y = logarithmic("operations a second", [*(up for _, up in shown.values()), peak], short)
+    roof = [(at, min(peak, at * bandwidth)) for at in (max(x.low, y.low / bandwidth), ridge, x.high)]
+    return _below(Chart(x, y), roof, shown)
+
+
+def beside_roofline(kernels: Sequence[Placed]) -> Chart | None:
+    """Each kernel's time over the time that its roofline allows; on the line they are equal."""
+    shown = {kernel: (kernel.least_ms, kernel.candidate_ms) for kernel in kernels if kernel.least_ms > 0}
+    if not shown:
+        return None
+    both = partial(logarithmic, values=[ms for place in shown.values() for ms in place], label=plain)
+    chart = Chart(both("least time by the roofline (ms)"), both("the kernel's time (ms)"))
+    return _below(chart, [(end, end) for end in (chart.x.low, chart.x.high)], shown)
+
+
+def _below(chart: Chart, line: Iterable[Place], kernels: Mapping[Placed, Place]) -> Chart:
+    """A line of the device's, and a point for each kernel."""
+    chart.line(None, line)
+    for kernel, place in kernels.items():
+        chart.point(kernel.series, place, kernel.says, kernel.href)
+    return chart
+
+
+def rounds_picture(page: AttemptPage) -> Picture | None:
+    """The times of both sides round by round; None where the record has none."""
+    m = page.verification.measurement if page.verification else None
+    if m is None or not any(m.candidate_samples_ms):
+        return None
+    said = (
+        f"Times of {counted(len(m.candidate_samples_ms), 'round')}: candidate, {m.candidate_ms:.4g} ms "
+        f"claimed; {m.baseline}, median {m.baseline_ms:.4g} ms"
+    )
+    fresh = " A pale upright line: fresh processes." if len(set(m.sessions)) > 1 else ""
+    return Picture(
+        rounds(m).drawn(said),
+        "The median of each round's calls (lines), and single calls (dots; of many, some). A call that "
+        f"took much longer stands at the upper edge.{fresh}",
+    )
+
+
+def rounds(m: Measurement) -> Chart:
+    """The times of both sides round by round: the median of each block, and single calls behind it.
+
+    A call that took much longer than any block's median stands at the upper edge.
+    """
+    sides = [list(enumerate(blocks, start=1)) for blocks in (m.candidate_samples_ms, m.baseline_samples_ms)]
+    medians = [[(number, statistics.median(block)) for number, block in side if block] for side in sides]
+    top = _EDGE * max(median for side in medians for _, median in side)
+    calls = [[(number, min(ms, top)) for number, block in side for ms in block] for side in sides]
+    some = [every[:: max(1, -(-len(every) // MOST_CALLS))] for every in calls]
+    shown = [ms for every in (*some, *medians) for _, ms in every]
+    count = len(m.candidate_samples_ms)
+    chart = Chart(
+        linear("round", 0.5, count + 0.5, whole=True, nice=False), linear("ms", min(shown), max(shown)), 150
+    )
+    for number, (before, after) in enumerate(zip(m.sessions, m.sessions[1:], strict=False), start=2):
+        if before != after:
+            chart.rule(number - 0.5)
+    for series, every in enumerate(some):
+        chart.dots(series, every)
+    for series, line in enumerate(medians):
+        chart.line(series, line, knots=count <= _MOST_KNOTS)
+    return chart

@@ -20,9 +20,8 @@ from kernelproof.db.store import Store
 from kernelproof.db.views import StoredBatch
 from kernelproof.errors import UsageError, writing
 from kernelproof.report import progress
-from kernelproof.report.batches import head, line, progress_of
 from kernelproof.report.layout import between, percents_between, ratio, share
-from kernelproof.report.measurement import measurement_facts
+from kernelproof.report.progress import head, line, progress_of
 from kernelproof.report.show import (
     VERIFICATION_COLUMNS,
     builds_of,
@@ -31,14 +30,22 @@ from kernelproof.report.show import (
     summary_facts,
     verification_rows,
 )
-from kernelproof.report.verification import ERROR_COLUMNS, error_rows, flat_figures
-from kernelproof.report.web.charts import SHAPES
-from kernelproof.report.web.code import MOST_CODE, MOST_LOG, coloured, cut, difference
-from kernelproof.report.web.facts import AttemptPage, attempt_page, gather
-from kernelproof.report.web.pictures import board_pictures, charted, rounds_picture
+from kernelproof.report.verification import ERROR_COLUMNS, error_rows, flat_figures, measurement_facts
+from kernelproof.report.web.charts import SHAPES, board_pictures, charted, rounds_picture
+from kernelproof.report.web.facts import AttemptPage, attempt_page, gather, summary
 from kernelproof.report.web.query import query_of
-from kernelproof.report.web.rendering import TEMPLATES, Page, breakable, fragment, rendered
-from kernelproof.report.web.summary import summary
+from kernelproof.report.web.rendering import (
+    MOST_CODE,
+    MOST_LOG,
+    TEMPLATES,
+    Page,
+    breakable,
+    coloured,
+    cut,
+    difference,
+    fragment,
+    rendered,
+)
 from kernelproof.wording import counted
 
 NEWEST = 15
@@ -141,8 +148,8 @@ def write(content: Content, path: Path) -> int:
 
 
 def progress_part(batches: Sequence[StoredBatch]) -> Markup:
-    """How far batches are, as `kernelproof status` shows it: those at work; where none is, a line about the
-    newest. `batches`: the newest first."""
+    """How far batches are, as `kernelproof runs status` shows it: those at work; where none is, a line about
+    the newest. `batches`: the newest first."""
     working = [batch for batch in batches if batch.alive][:MOST_BATCHES]
     if working:
         return fragment("progress.html", {"batches": [_batch(batch) for batch in working]})
@@ -191,14 +198,14 @@ def funnel(scores: Scores) -> list[tuple[str, int, float]]:
     ]
 
 
-def differences(found: AttemptPage) -> list[tuple[str, str]]:
+def differences(page: AttemptPage) -> list[tuple[str, str]]:
     """To the parent, where there is one, and to the reference: each in words, with the diff."""
-    own, source = f"attempt #{found.attempt.id}", found.attempt.source or ""
+    own, source = f"attempt #{page.attempt.id}", page.attempt.source or ""
     compared = []
-    if found.parent is not None and found.parent.source is not None:
-        name = f"attempt #{found.parent.id}"
-        compared.append((f"its parent, {name}", difference(found.parent.source, source, name, own)))
-    problem = found.attempt.problem
+    if page.parent is not None and page.parent.source is not None:
+        name = f"attempt #{page.parent.id}"
+        compared.append((f"its parent, {name}", difference(page.parent.source, source, name, own)))
+    problem = page.attempt.problem
     return [*compared, ("the reference", difference(problem.source, source, problem.id, own))]
 
 

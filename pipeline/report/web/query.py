@@ -36,25 +36,25 @@ MOST = 200
 """Characters of a value."""
 
 
-def filters_asked(query: Iterable[tuple[str, str]]) -> Filters:
+def query_filters(query: Iterable[tuple[str, str]]) -> Filters:
     """The filters of an address. Empty values, which forms send, count as not given.
 
     Raises UsageError for a filter that there is not, one that is given twice, and a value that it cannot
     have; the message says what there is.
     """
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in query:
         _hold(name, value)
         if not value:
             continue
         if name == "without":
-            given[name] = (*given.get(name, ()), value)
-        elif name in given:
+            values[name] = (*values.get(name, ()), value)
+        elif name in values:
             raise UsageError(f"{name} is given twice; give it once")
         else:
-            given[name] = value
+            values[name] = value
     try:
-        return Filters.model_validate({_FIELDS.get(name, name): value for name, value in given.items()})
+        return Filters.model_validate({_FIELDS.get(name, name): value for name, value in values.items()})
     except ValidationError as error:
         raise UsageError(explain(error, _CALLED)) from None
 
@@ -77,11 +77,11 @@ def _hold(name: str, value: str) -> None:
 
 def query_of(filters: Filters) -> list[tuple[str, str]]:
     """The other way round: name and value of each filter that is set."""
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for field, value in filters.model_dump(mode="json", exclude_defaults=True).items():
         values = value if isinstance(value, list) else [value]
-        found += [(_CALLED.get(field, field), str(each)) for each in values]
-    return found
+        pairs += [(_CALLED.get(field, field), str(each)) for each in values]
+    return pairs
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ PATIENCE = 3.0
 """A page is kept for so many times the seconds that it took, even where something is new."""
 
 
-class OpenDatabase:
-    """The store of a database, opened again after it was away. Threads may share it."""
+class ReconnectingStore:
+    """Reconnects to a database after an outage. Threads may share it."""
 
     def __init__(self, place: DatabasePlace) -> None:
         """Raises UsageError when there is no database, StoreError when it cannot be used."""
@@ -104,26 +104,26 @@ class OpenDatabase:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _CachedPage:
     results: str
     """The state that it was made in."""
-    made: float
+    built: float
     took_s: float
     content: Content
 
     def does(self, state: State) -> bool:
         """Whether it may be shown in this state of the database."""
-        return self.results == state.results or time.monotonic() - self.made < PATIENCE * self.took_s
+        return self.results == state.results or time.monotonic() - self.built < PATIENCE * self.took_s
 
 
 class Site:
     """The pages as they are served: made once for all who ask, and followed by the browser."""
 
-    def __init__(self, database: OpenDatabase, base: str = "") -> None:
+    def __init__(self, database: ReconnectingStore, base: str = "") -> None:
         """`base`: the address below which they are, without a slash at its end."""
         self.base = base
         self._database = database
-        self._kept: OrderedDict[object, _Kept] = OrderedDict()
+        self._kept: OrderedDict[object, _CachedPage] = OrderedDict()
         self._making = threading.Lock()
 
     def board(self, filters: Filters) -> Page:
@@ -152,12 +152,12 @@ class Site:
         whole = Markup('<!doctype html><title>Batches</title><main data-batches="{}">{}</main>')
         return Page(whole.format(self._database.state().batches, self._progress()), "default-src 'none'")
 
-    def _page(self, action: str, asked: object, make: Callable[[Store], Content]) -> Page:
-        key, state = (action, asked), self._database.state()
-        kept = self._found(key, state)
+    def _page(self, action: str, page_id: object, make: Callable[[Store], Content]) -> Page:
+        key, state = (action, page_id), self._database.state()
+        kept = self._fresh(key, state)
         if kept is None:
             with self._making:
-                kept = self._found(key, state) or self._made(key, make)
+                kept = self._fresh(key, state) or self._build(key, make)
         filters = kept.content.filters
         live = {
             "base": self.base,
@@ -170,17 +170,17 @@ class Site:
         facts = {"content": kept.content, "live": live, "query": query_of(filters) if filters else []}
         return rendered(facts, scripts=("live.js", "page.js"), served=True)
 
-    def _found(self, key: object, state: State) -> _Kept | None:
+    def _fresh(self, key: object, state: State) -> _CachedPage | None:
         kept = self._kept.get(key)
         return kept if kept is not None and kept.does(state) else None
 
-    def _made(self, key: object, make: Callable[[Store], Content]) -> _Kept:
+    def _build(self, key: object, make: Callable[[Store], Content]) -> _CachedPage:
         began = time.monotonic()
         # Before the question: what is stored meanwhile makes another state.
         state = self._database.state()
         content = self._database.ask(make)
         now = time.monotonic()
-        kept = self._kept[key] = _Kept(state.results, now, now - began, content)
+        kept = self._kept[key] = _CachedPage(state.results, now, now - began, content)
         self._kept.move_to_end(key)
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)

@@ -278,7 +278,7 @@ class Tuned:
 
     @property
     def progress(self) -> dict[str, Any]:
-        """What `kernelproof status` says of it."""
+        """What `kernelproof runs status` says of it."""
         return {"trials": len(self.trials), "correct": len(self.ranked)}
 
     @property

@@ -30,7 +30,7 @@ class WorkerCommand:
     """CPUs to ask a cluster for, for each worker."""
 
     def options(self, role: Role) -> list[str]:
-        """Of `kernelproof workers`. Everybody on a machine sees them: no secret is among them."""
+        """Of `kernelproof service workers`. Everybody on a machine sees them: no secret is among them."""
         words = [] if role is Role.ALL else ["--role", role]
         words += ["--places", str(self.places)] if self.places else []
         words += ["--artefacts", self.artefacts] if self.artefacts else []

@@ -42,7 +42,7 @@ class Slurm:
         """Submits a job. Its log lies in the workspace, in `generated/workers/slurm`."""
         logs = self._command.place.generated / "workers" / "slurm"
         logs.mkdir(parents=True, exist_ok=True)
-        words = [sys.executable, "-m", "kernelproof", "workers", *self._command.options(role)]
+        words = [sys.executable, "-m", "kernelproof", "service", "workers", *self._command.options(role)]
         _output(
             *("sbatch", f"--job-name={self._command.cluster_name}-{name}", f"--output={logs}/{name}-%j.log"),
             *(f"--cpus-per-task={self._command.cpus}", "--open-mode=append", "--requeue"),

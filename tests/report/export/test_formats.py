@@ -15,9 +15,8 @@ from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import UsageError
 from kernelproof.report.export.columns import FIELDS
-from kernelproof.report.export.formats import ATTEMPT
-from kernelproof.report.export.pairs import PAIR
-from kernelproof.runs.imports import parse_claims, read_times
+from kernelproof.report.export.formats import ATTEMPT, PAIR
+from kernelproof.runs.imports import parse_results, read_times
 from kernelproof.types import ReproductionFinding
 from tests.db import samples
 from tests.report.export.conftest import Exported
@@ -119,7 +118,7 @@ def test_kernelbench_writes_what_import_reads(exported: Exported) -> None:
     assert list(results) == ["1", "12"]
     entries = [(e["sample_id"], e["compiled"], e["correctness"], e["runtime"]) for e in results["1"]]
     assert entries == [(0, True, True, 0.5), (1, False, False, -1.0)]
-    claims, trouble = parse_claims(
+    claims, trouble = parse_results(
         "eval_results.json", (folder / "level1" / "eval_results.json").read_bytes()
     )
     assert trouble is None

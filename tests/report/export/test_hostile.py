@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store
-from kernelproof.report.export import kernelbench
+from kernelproof.report.export import formats
 from kernelproof.report.export.columns import gather
 from kernelproof.report.plain import whole
 from tests.hostile_texts import TEXTS
@@ -82,7 +82,7 @@ def test_the_card_shows_texts_and_runs_none(written: Path) -> None:
 def test_kernelbench_keeps_hostile_names_inside_json(hostile_store: Store, tmp_path: Path) -> None:
     export = gather(hostile_store, Filters(run="1"))
     (tmp_path / "out").mkdir()
-    kernelbench.write(export, tmp_path / "out")
+    formats.write_kernelbench(export, tmp_path / "out")
     assert all(NAMES.fullmatch(path.name) for path in (tmp_path / "out").rglob("*"))
     times = json.loads((tmp_path / "out" / "level1" / "baseline_time_eager.json").read_text())
     assert list(times["level1"]) == [f"0_{TEXTS[0]}.py"]

@@ -14,9 +14,9 @@ from tests.cli import prestarted
 WRITER = """
 import sys, threading
 from pathlib import Path
-from kernelproof.report.export import writing
+from kernelproof.report.export import files
 
-with getattr(writing, sys.argv[1])(Path(sys.argv[2])) as partial:
+with getattr(files, sys.argv[1])(Path(sys.argv[2])) as partial:
     (partial / "part" if partial.is_dir() else partial).write_text("half")
     print("written", flush=True)
     threading.Event().wait()

@@ -14,7 +14,7 @@ from kernelproof.choices import RewardName
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store
 from kernelproof.report.export.columns import gather
-from kernelproof.report.export.pairs import write as write_pairs
+from kernelproof.report.export.formats import write_pairs
 from kernelproof.types import Status, VerifySettings
 from tests.db import samples
 from tests.db.scores.filling import fill, fresh, turns, words

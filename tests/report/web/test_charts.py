@@ -10,8 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.report.web.charts import Axis, Chart, linear, logarithmic
-from kernelproof.report.web.pictures import Placed, beside_roofline, distribution, roofline, rounds, speedups
+from kernelproof.report.web.charts import (
+    Axis,
+    Chart,
+    Placed,
+    beside_roofline,
+    distribution,
+    linear,
+    logarithmic,
+    roofline,
+    rounds,
+    speedups,
+)
 from tests.db import samples
 
 LEFT, TOP, WIDTH = 60, 8, 340

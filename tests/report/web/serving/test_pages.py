@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.db.scores.filters import Filters
-from kernelproof.report.web.query import CHOICES, FILTERS, filters_asked, query_of
+from kernelproof.report.web.query import CHOICES, FILTERS, query_filters, query_of
 from kernelproof.types import Flag
 from tests.report.web.serving.server import Server
 
@@ -78,11 +78,11 @@ def test_filters_that_cannot_be_asked_are_explained(server: Server, query: str, 
 
 def test_an_address_and_its_filters_are_the_same_thing() -> None:
     filters = Filters(level=2, device="H100", without=(Flag.SHAPE_SPECIALISED, Flag.INTERPRETED), run="x&y")
-    assert filters_asked(query_of(filters)) == filters
-    assert filters_asked([(name, "") for name in FILTERS]) == Filters(), "as a form sends it"
+    assert query_filters(query_of(filters)) == filters
+    assert query_filters([(name, "") for name in FILTERS]) == Filters(), "as a form sends it"
     for name, words in CHOICES.items():
         for word in words:
-            assert query_of(filters_asked([(name, word)])) == [(name, word)]
+            assert query_of(query_filters([(name, word)])) == [(name, word)]
 
 
 def test_a_long_list_of_attempts_has_pages(server: Server) -> None:

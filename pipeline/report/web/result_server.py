@@ -28,9 +28,9 @@ from kernelproof.errors import StoreError, UsageError
 from kernelproof.http_server import HttpServer
 from kernelproof.listening import LOOPBACK, in_url, is_local, is_ours, listening_at
 from kernelproof.report.web.pages import message
-from kernelproof.report.web.query import filters_asked
+from kernelproof.report.web.query import query_filters
 from kernelproof.report.web.rendering import Page
-from kernelproof.report.web.site import OpenDatabase, Site
+from kernelproof.report.web.site import ReconnectingStore, Site
 from kernelproof.workspace import DatabasePlace
 
 GRACE_S = 2
@@ -53,7 +53,7 @@ class WebPages:
     """The pages of a database as an ASGI application: only reading, only under names of ours, and with
     headers that bind the page."""
 
-    def __init__(self, database: OpenDatabase, names: Collection[str] | None, base: str = "") -> None:
+    def __init__(self, database: ReconnectingStore, names: Collection[str] | None, base: str = "") -> None:
         """`names`: hosts under which it may be asked, beside the address that a connection came to. None:
         what stands before it has asked for the name. `base`: the address below which the pages are."""
         self._names = names
@@ -84,12 +84,12 @@ class WebPages:
 
 def _router(site: Site) -> ASGIApp:
     def board(request: Request) -> Page:
-        return site.board(filters_asked(request.query_params.multi_items()))
+        return site.board(query_filters(request.query_params.multi_items()))
 
     def attempts(request: Request) -> Page:
-        asked = request.query_params.multi_items()
-        before = next((value for name, value in asked if name == "before"), None)
-        filters = filters_asked((name, value) for name, value in asked if name != "before")
+        query = request.query_params.multi_items()
+        before = next((value for name, value in query if name == "before"), None)
+        filters = query_filters((name, value) for name, value in query if name != "before")
         return site.attempts(filters, None if before is None else _number(before))
 
     def attempt(request: Request) -> Page:
@@ -112,18 +112,18 @@ def _router(site: Site) -> ASGIApp:
             try:
                 return _answer(page(request))
             except UsageError as error:
-                return said(400, "This cannot be asked", str(error))
+                return error_page(400, "This cannot be asked", str(error))
             except StoreError as error:
-                return said(503, "The database cannot be read", str(error))
+                return error_page(503, "The database cannot be read", str(error))
 
         return answer
 
     def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         words = "There is no such page." if error.detail == "Not Found" else error.detail
-        return said(error.status_code, "Not found" if error.status_code == 404 else "Refused", words)
+        return error_page(error.status_code, "Not found" if error.status_code == 404 else "Refused", words)
 
-    def said(status: int, heading: str, words: str) -> Response:
+    def error_page(status: int, heading: str, words: str) -> Response:
         return _answer(message(heading, words.split("\n"), site.base), status)
 
     return Starlette(
@@ -157,7 +157,7 @@ def serve(place: DatabasePlace, host: str, port: int, ready: Callable[[str, bool
     one. Raises UsageError for a host that is none of this machine and where there is no database,
     MachineError for a port that cannot be had, StoreError for a database that cannot be used.
     """
-    with contextlib.closing(OpenDatabase(place)) as database, listening_at(host, port) as listening:
+    with contextlib.closing(ReconnectingStore(place)) as database, listening_at(host, port) as listening:
         address, number = listening.getsockname()[:2]
         reached = f"http://{in_url(address)}:{number}/", not is_local(address)
         asyncio.run(_serve(database, host, listening, lambda: ready(*reached)))
@@ -189,7 +189,7 @@ class _Server(HttpServer):
 
 
 async def _serve(
-    database: OpenDatabase, host: str, listening: socket.socket, ready: Callable[[], None]
+    database: ReconnectingStore, host: str, listening: socket.socket, ready: Callable[[], None]
 ) -> None:
     server = _Server(WebPages(database, (*LOOPBACK, host)), ready)
 

@@ -1,4 +1,4 @@
-"""Options that say what is asked, and how they meet a configuration file and a stored run.
+"""The options of `generate` that are keys of a configuration, and how they meet a file and a stored run.
 
 An option that is given wins over the file, and the file over the stored run of `--like`.
 """
@@ -20,7 +20,7 @@ import typer
 from kernelproof.bounds import PRICE, TIME_S
 from kernelproof.cli.completion import models, runs
 from kernelproof.cli.declaring import Option, nonempty_text
-from kernelproof.cli.options import VerifyOptions, given_options
+from kernelproof.cli.options import VerifyOptions, explicit_options
 from kernelproof.errors import UsageError
 from kernelproof.runs.config import OF_A_MODEL, SENT_AS, BatchConfig, checked, read_config
 from kernelproof.runs.config import Option as Setting
@@ -59,10 +59,10 @@ AgainOption = Annotated[
 
 def duration(text: str) -> float:
     """Seconds, from `90`, `90s`, `30m`, `8h` or `2d`."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip(), re.ASCII)
-    if found is None or float(found[1]) == 0:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip(), re.ASCII)
+    if match is None or float(match[1]) == 0:
         raise typer.BadParameter(f"{text!r} is no duration; give seconds, or a number with m, h or d: 8h.")
-    seconds = float(found[1]) * _UNITS[found[2]]
+    seconds = float(match[1]) * _UNITS[match[2]]
     if seconds > TIME_S.most:
         raise typer.BadParameter(f"{text!r} is longer than a year; leave the option out for no limit.")
     return seconds
@@ -98,7 +98,7 @@ OFFERED = {"model": models, "run": runs}
 """The words that a shell completes."""
 
 
-def ask_options() -> list[inspect.Parameter]:
+def config_options() -> list[inspect.Parameter]:
     """The options that are keys of a configuration, those of a model last; None where one is not given."""
     hints = get_type_hints(BatchConfig, include_extras=True)
     ordered = sorted(fields(BatchConfig), key=lambda each: each.name in OF_A_MODEL)
@@ -126,7 +126,7 @@ def _parameter(key: Field[Any], hint: Any, setting: Setting) -> inspect.Paramete
     return inspect.Parameter(key.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
+def keys_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that were given, as the keys of a configuration."""
     keys = {name: value for name, value in options.items() if value is not None and value != []}
     return keys | ({"params": _once(keys["params"])} if "params" in keys else {})
@@ -134,18 +134,18 @@ def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _once(params: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """The fields of the request. Raises UsageError for one that is given twice."""
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for name, value in params:
-        if name in found:
-            values = f"{json.dumps(found[name])} and {json.dumps(value)}"
+        if name in by_name:
+            values = f"{json.dumps(by_name[name])} and {json.dumps(value)}"
             raise UsageError(f"--param {name} was given twice ({values}); give it once")
-        found[name] = value
-    return found
+        by_name[name] = value
+    return by_name
 
 
 def configured(
     problems: Sequence[str] | None,
-    asked: Mapping[str, Any],
+    command_keys: Mapping[str, Any],
     options: VerifyOptions,
     suite: Path | None,
     config: Path | None,
@@ -156,24 +156,24 @@ def configured(
     """The configuration that file, stored run and options make together. Raises UsageError."""
     keys: dict[str, Any] = _stored(like, place) if like is not None else {}
     if config is not None:
-        told = read_config(config)
-        checked(told, config)  # what is wrong with the file is said with its lines
-        keys = _over(keys, told)
-    given = given_keys(asked)
+        file_keys = read_config(config)
+        checked(file_keys, config)  # what is wrong with the file is said with its lines
+        keys = _over(keys, file_keys)
+    typed_keys = keys_of(command_keys)
     if problems:
-        given["problems"] = list(problems)
+        typed_keys["problems"] = list(problems)
     if suite is not None:
-        given["suite"] = str(suite)
-    if verify := given_options(options, context):
-        given["verify"] = verify
-    keys = _over(keys, given)
+        typed_keys["suite"] = str(suite)
+    if verify := explicit_options(options, context):
+        typed_keys["verify"] = verify
+    keys = _over(keys, typed_keys)
     if not keys.get("problems"):
         raise UsageError("no problems; give ids, names, level1, or all, or `problems` in the configuration")
-    found = checked(keys)
+    merged = checked(keys)
     # Resolved: --like must mean the same from another directory.
-    if found.suite is not None:
-        found = replace(found, suite=str(Path(found.suite).resolve()))
-    return found, _options(found.verify)
+    if merged.suite is not None:
+        merged = replace(merged, suite=str(Path(merged.suite).resolve()))
+    return merged, _options(merged.verify)
 
 
 def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
@@ -198,10 +198,10 @@ def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 def _without_rivals(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     """`below` without what `above` says in the other way: as an option, or as a field of the request."""
     params = {**below["params"]} if isinstance(below.get("params"), dict) else {}
-    said = above.get("params") if isinstance(above.get("params"), dict) else {}
-    left = {name: value for name, value in below.items() if SENT_AS.get(name) not in (said or {})}
-    taken = {sent for name, sent in SENT_AS.items() if name in above}
-    return left | ({"params": {k: v for k, v in params.items() if k not in taken}} if params else {})
+    above_params = above.get("params") if isinstance(above.get("params"), dict) else {}
+    left = {name: value for name, value in below.items() if SENT_AS.get(name) not in (above_params or {})}
+    named = {sent for name, sent in SENT_AS.items() if name in above}
+    return left | ({"params": {k: v for k, v in params.items() if k not in named}} if params else {})
 
 
 def _stored(like: str, place: Workspace) -> dict[str, Any]:
@@ -209,10 +209,12 @@ def _stored(like: str, place: Workspace) -> dict[str, Any]:
     from kernelproof.db.store import open_store
 
     with open_store(place.database, only_read=True) as store:
-        found = store.batches.newest(like, most=1)
-    if not found:
-        raise UsageError(f"no run {like!r} was made by generate here; kernelproof status lists what there is")
-    return dict(found[0].config)
+        batches = store.batches.newest(like, most=1)
+    if not batches:
+        raise UsageError(
+            f"no run {like!r} was made by generate here; kernelproof runs status lists what there is"
+        )
+    return dict(batches[0].config)
 
 
 def _options(verify: dict[str, Any]) -> VerifyOptions:
