@@ -6,13 +6,44 @@ import ast
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("pipeline", "db", "tests", "benchmarks", "scripts", "prompts", "reference_models")
-MOST_LINES = 700
+MOST_LINES, MOST_FILES, MOST_WITH_A_NAME = 700, 400, 3
+OLD_NAMES = {
+    "Takings": "JobQueue",
+    "Taken": "LeasedJob",
+    "Wanted": "WorkerCapabilities",
+    "Home": "DatabaseBackend",
+    "portions": "batched",
+    "Asking": "ModelClient",
+    "Stages": "RunContext",
+    "Room": "AnswerSlot",
+    "Division": "GainScheduler",
+    "Standing": "BestSoFar",
+    "Door": "AuthMiddleware",
+    "Known": "Caller",
+    "Keeper": "Supervisor",
+    "HeldGpu": "GpuLease",
+    "told_once": "build_failure_override",
+}
+"""Names that only we understood, and what stands for them now."""
+OLD_FILES = (
+    "asking",
+    "dividing",
+    "ending",
+    "guard",
+    "hopeless",
+    "keeping",
+    "likeness",
+    "pretence",
+    "standing",
+    "takings",
+)
 NEED_TORCH = {
     "kernelproof.verifier.referee",
     "kernelproof.verifier.canary",
@@ -50,6 +81,29 @@ def test_no_file_is_too_long_to_read() -> None:
     assert len(files) > 100
     lengths = {str(file.relative_to(ROOT)): len(file.read_text().splitlines()) for file in files}
     assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}
+
+
+def test_rooms_are_few_and_no_name_is_everywhere() -> None:
+    files = [
+        file for folder in ("pipeline", "db") for file in (ROOT / folder).rglob("*.py") if file.is_file()
+    ]
+    assert 100 < len(files) <= MOST_FILES
+    names = Counter(file.name for file in files if file.name != "__init__.py")
+    assert {name: times for name, times in names.items() if times > MOST_WITH_A_NAME} == {}
+    assert not {file.stem for file in files} & set(OLD_FILES)
+
+
+def test_old_names_are_gone() -> None:
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    defined = Counter(
+        node.name
+        for folder in ("pipeline", "db")
+        for file in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, kinds)
+    )
+    assert not defined.keys() & OLD_NAMES.keys() and set(OLD_NAMES.values()) <= defined.keys()
+    assert defined["Plan"] == 1, "the plan of checks; others say what they are a plan of"
 
 
 def test_the_torch_wall_has_every_room_but_those_that_need_torch() -> None:
