@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelproof.types import Pace
-from kernelproof.verifier.referee.timing import claim, clock, stats
+from kernelproof.verifier.referee.timing import claim, clock
+from kernelproof.verifier.referee.timing.pace import SAME_WITHIN
 
 
 def alone(ms: float) -> dict[int, list[clock.Alone]]:
@@ -19,7 +20,7 @@ def test_what_is_slower_in_a_wide_interval_is_slower(calls: list[float], device_
     minute. Its upper end is what counts."""
     rounds = [clock.Round("BC", [1.0] * 4, [ms] * 4, 4 * ms + 2, 6.0) for ms in calls]
     told = claim.conclude(rounds, backend="cuda", alone=alone(1.0), device_spread=device_spread)
-    near = min(told.resolution, stats.SAME_WITHIN)
+    near = min(told.resolution, SAME_WITHIN)
     assert (told.pace is Pace.SLOWER) == (told.speedup_interval.high < 1 / (1 + near))
     assert bool(told.unresolved_because) == (told.pace is Pace.UNRESOLVED)
 

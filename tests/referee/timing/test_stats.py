@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kernelproof.types import Interval, Pace
 from kernelproof.verifier.referee.timing import stats
+from kernelproof.verifier.referee.timing.pace import SAME_WITHIN, pace_of, resolution, unresolved_because
 
 samples = st.lists(st.floats(-50, 50), min_size=1, max_size=40)
 
@@ -65,7 +66,7 @@ def test_noise_of_the_baseline_against_itself() -> None:
 
 @pytest.mark.parametrize(("spread", "smallest"), [(0.0, 0.01), (0.001, 0.01), (0.02, 0.06)])
 def test_no_difference_below_one_per_cent_or_three_spreads_is_claimed(spread: float, smallest: float) -> None:
-    assert stats.resolution(spread) == pytest.approx(smallest)
+    assert resolution(spread) == pytest.approx(smallest)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_no_difference_below_one_per_cent_or_three_spreads_is_claimed(spread: fl
     ],
 )
 def test_what_an_interval_allows_to_say(low: float, high: float, pace: Pace) -> None:
-    assert stats.pace(Interval(low=low, high=high), 0.01) is pace
+    assert pace_of(Interval(low=low, high=high), 0.01) is pace
 
 
 SPREADS = st.floats(0, 1) | st.just(math.inf)
@@ -88,7 +89,7 @@ SPREADS = st.floats(0, 1) | st.just(math.inf)
 
 @given(st.floats(0.01, 100), st.floats(1, 10))
 def test_a_noise_without_bound_shows_nothing_to_be_faster(low: float, factor: float) -> None:
-    assert stats.pace(Interval(low=low, high=low * factor), stats.resolution(math.inf)) is not Pace.FASTER
+    assert pace_of(Interval(low=low, high=low * factor), resolution(math.inf)) is not Pace.FASTER
 
 
 @given(st.floats(0.001, 1), st.floats(0.5, 1.1), SPREADS)
@@ -96,8 +97,8 @@ def test_what_is_surely_slower_is_slower_whatever_the_spread(
     share: float, high: float, spread: float
 ) -> None:
     """`slower`: the whole interval lies below 1 less the resolution, of which at most 5 % count."""
-    resolved = min(stats.resolution(spread), stats.SAME_WITHIN)
-    found = stats.pace(Interval(low=share * high, high=high), stats.resolution(spread))
+    resolved = min(resolution(spread), SAME_WITHIN)
+    found = pace_of(Interval(low=share * high, high=high), resolution(spread))
     assert (found is Pace.SLOWER) == (high < 1 / (1 + resolved))
 
 
@@ -105,29 +106,29 @@ def test_what_is_surely_slower_is_slower_whatever_the_spread(
 def test_where_one_clock_shows_no_loss_slower_has_to_exceed_the_spread(
     high: float, spread: float, highest: float
 ) -> None:
-    found = stats.pace(Interval(low=high / 2, high=high), stats.resolution(spread), highest)
+    found = pace_of(Interval(low=high / 2, high=high), resolution(spread), highest)
     assert (found is Pace.SLOWER) == (high < 1 / (1 + max(0.01, 3 * spread)))
 
 
 def test_a_kernel_far_below_1_is_slower_beside_a_spread_of_a_busy_minute() -> None:
     """It was `unresolved`, since pairs of the same code had been 67 % apart."""
     interval = Interval(low=0.068, high=0.30)
-    assert stats.pace(interval, stats.resolution(0.67)) is Pace.SLOWER
-    assert stats.unresolved_because(interval, stats.resolution(0.67)) == ""
+    assert pace_of(interval, resolution(0.67)) is Pace.SLOWER
+    assert unresolved_because(interval, resolution(0.67)) == ""
 
 
 @given(st.floats(0.01, 10), st.floats(1, 10), SPREADS)
 def test_faster_has_to_exceed_the_spread_as_before(low: float, factor: float, spread: float) -> None:
-    smallest = stats.resolution(spread)
-    found = stats.pace(Interval(low=low, high=low * factor), smallest)
+    smallest = resolution(spread)
+    found = pace_of(Interval(low=low, high=low * factor), smallest)
     assert (found is Pace.FASTER) == (low > 1 + max(0.01, 3 * spread))
 
 
 @given(st.floats(0.01, 10), st.floats(1, 10), SPREADS)
 def test_only_what_is_unresolved_has_a_reason(low: float, factor: float, spread: float) -> None:
-    interval, smallest = Interval(low=low, high=low * factor), stats.resolution(spread)
-    unresolved = stats.pace(interval, smallest) is Pace.UNRESOLVED
-    assert bool(stats.unresolved_because(interval, smallest)) == unresolved
+    interval, smallest = Interval(low=low, high=low * factor), resolution(spread)
+    unresolved = pace_of(interval, smallest) is Pace.UNRESOLVED
+    assert bool(unresolved_because(interval, smallest)) == unresolved
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_only_what_is_unresolved_has_a_reason(low: float, factor: float, spread:
     ],
 )
 def test_why_an_interval_resolves_nothing(low: float, high: float, spread: float, because: str) -> None:
-    assert stats.unresolved_because(Interval(low=low, high=high), stats.resolution(spread)) == because
+    assert unresolved_because(Interval(low=low, high=high), resolution(spread)) == because
 
 
 @given(st.floats(-0.1, 0), st.floats(0, 0.1), st.floats(0, 0.1))

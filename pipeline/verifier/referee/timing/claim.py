@@ -32,6 +32,13 @@ from kernelproof.backends import Timing
 from kernelproof.types import Interval, Measurement, Pace, Rigor
 from kernelproof.verifier.referee.timing import clock, stats
 from kernelproof.verifier.referee.timing.clock import Alone, Round
+from kernelproof.verifier.referee.timing.pace import (
+    CLAIM_FLOOR,
+    pace_of,
+    resolution,
+    surely_slower,
+    unresolved_because,
+)
 
 REACH = 1.015
 """A claim is at most so many times what the outer clock alone surely shows."""
@@ -195,13 +202,13 @@ def conclude(
         inner = max(inner, beside.inner_interval.high)
     interval = stats.exponential(logs)
     spread = stats.aa_spread([(len(r.baseline), math.log(clock.call_ms(r.baseline))) for r in rounds])
-    smallest = stats.resolution(spread, device_spread)
+    smallest = resolution(spread, device_spread)
     # The outer clock may show too little where other programs want the core, so the inner one counts as well.
     highest = stats.exponential(Interval(low=logs.low, high=max(logs.high, inner))).high
-    pace = stats.pace(interval, smallest, highest)
-    widest = math.inf if stats.surely_slower(highest, smallest) else WIDEST[rigor]
+    pace = pace_of(interval, smallest, highest)
+    widest = math.inf if surely_slower(highest, smallest) else WIDEST[rigor]
     doubts = _doubts(rounds, alone or {}, logs, widest)
-    because = "; ".join(filter(None, (stats.unresolved_because(interval, smallest, highest), *doubts)))
+    because = "; ".join(filter(None, (unresolved_because(interval, smallest, highest), *doubts)))
     if doubts:
         pace = Pace.UNRESOLVED
     baseline, inside = clock.baseline_ms(fair), clock.inside_ms(rounds)
@@ -266,7 +273,7 @@ def two_modes(rounds: Sequence[Round]) -> bool:
 
 def undecided(measurement: Measurement) -> bool:
     """Whether only the rounds' own A/A spread forbids to claim a difference: more of them make it less."""
-    shown = stats.pace(measurement.speedup_interval, stats.CLAIM_FLOOR)
+    shown = pace_of(measurement.speedup_interval, CLAIM_FLOOR)
     return shown in (Pace.FASTER, Pace.SLOWER) and measurement.pace is not shown
 
 

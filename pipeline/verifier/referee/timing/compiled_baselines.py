@@ -31,6 +31,7 @@ from kernelproof.verifier.referee.inputs.problem import ProblemError
 from kernelproof.verifier.referee.ledger import Ended, clean
 from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.timing import claim, stats
+from kernelproof.verifier.referee.timing.pace import pace_of, unresolved_because
 from kernelproof.verifier.referee.timing.rounds import Timed
 from kernelproof.verifier.referee.timing.timed_outputs import Subject
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone, Equipment
@@ -252,8 +253,8 @@ def through_eager(kind: str, measurement: Measurement, compiled: Compiled) -> Ag
         baseline_ms=measurement.baseline_ms / compiled.speedup,
         speedup=speedup,
         speedup_interval=interval,
-        pace=stats.pace(interval, smallest, highest),
-        unresolved_because=stats.unresolved_because(interval, smallest, highest) or None,
+        pace=pace_of(interval, smallest, highest),
+        unresolved_because=unresolved_because(interval, smallest, highest) or None,
         measured=compiled.measured,
     )
 
