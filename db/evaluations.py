@@ -36,7 +36,7 @@ LEASE_S = 30.0
 """Seconds after which a lease expires unless it is renewed."""
 MOST_LOSSES = 5
 """After so many lost leases an evaluation ends without a result. Another job may have caused the first
-`queue.TOGETHER` of them, but not the others, which came while it ran alone."""
+`queue.ALONE_AFTER` of them, but not the others, which came while it ran alone."""
 
 
 class QueueFull(Exception):

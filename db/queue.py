@@ -51,7 +51,7 @@ from kernelproof.db.rows import Library, Reading, whole
 from kernelproof.db.service_models import Evaluation, Worker
 from kernelproof.types import Problem, VerifySettings
 
-TOGETHER = 2
+ALONE_AFTER = 2
 """After so many lost leases a job is leased alone, which shows whether it kills its daemons."""
 
 
@@ -143,7 +143,7 @@ class JobQueue:
         """Leases up to `most` jobs to a daemon, within its fair share: the highest priority first, then the
         oldest. Jobs past their deadline are left out.
 
-        A re-leased job gets a higher fencing token. One that was lost TOGETHER times comes alone: a `busy`
+        A re-leased job gets a higher fencing token. One that was lost ALONE_AFTER times comes alone: a `busy`
         daemon gets nothing while it is next.
         """
         state = capabilities.leased_state
@@ -386,9 +386,9 @@ def _next_rows(session: Session, state: State, name: str, most: int, now: float)
 
 def _leasable_together(rows: Sequence[_JobRow], busy: bool) -> Sequence[_JobRow]:
     """The first of these that one daemon may hold at once."""
-    if rows and rows[0][0].losses >= TOGETHER:
+    if rows and rows[0][0].losses >= ALONE_AFTER:
         return [] if busy else rows[:1]
-    return list(itertools.takewhile(lambda row: row[0].losses < TOGETHER, rows))
+    return list(itertools.takewhile(lambda row: row[0].losses < ALONE_AFTER, rows))
 
 
 def _lease(
@@ -412,7 +412,7 @@ def _lease(
             settings=VerifySettings.model_validate(row.settings),
             label=row.label,
             artefact=row.artefact,
-            alone=row.losses >= TOGETHER,
+            alone=row.losses >= ALONE_AFTER,
         )
         for row, problem in chosen
     ]

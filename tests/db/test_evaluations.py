@@ -23,7 +23,7 @@ from sqlalchemy import delete
 from kernelproof import backends
 from kernelproof.choices import Role
 from kernelproof.db.evaluations import MOST_LOSSES, OPEN, KeyConflict, Submitted
-from kernelproof.db.queue import TOGETHER, JobQueue, LeasedJob, NoResult, WorkerCapabilities
+from kernelproof.db.queue import ALONE_AFTER, JobQueue, LeasedJob, NoResult, WorkerCapabilities
 from kernelproof.db.service_models import Evaluation
 from kernelproof.db.store import Store
 from kernelproof.types import VerifySettings
@@ -153,13 +153,13 @@ def test_a_worker_that_ends_gives_back_what_it_has(store: Store) -> None:
 def test_what_ends_its_daemons_ends_itself_and_what_they_had_beside_it_does_not(store: Store) -> None:
     sent_to, queue = store.service.evaluations, store.service.queue
     sent = [each.id for each in sent_to.submit("c", [item(), item()], most=MOST)]
-    for number in range(TOGETHER):
+    for number in range(ALONE_AFTER):
         taken = queue.take(str(number), 5, WORKER, lease_s=-1)
         assert {each.id for each in taken} == set(sent) and not taken[0].alone
         assert queue.recover() == 2
     [killer] = queue.take("w", 5, WORKER, lease_s=-1)
     assert killer.alone and queue.take("busy", 5, WORKER, busy=True) == []
-    for _ in range(MOST_LOSSES - TOGETHER - 1):
+    for _ in range(MOST_LOSSES - ALONE_AFTER - 1):
         assert queue.recover() == 1
         [again] = queue.take("w", 5, WORKER, lease_s=-1)
         assert again.id == killer.id
@@ -188,7 +188,7 @@ class Queue(RuleBasedStateMachine):
     """Builders, judges and workers take, lose, bring and give back in any order.
 
     Whatever happens, each evaluation ends once, and only by the newest token. It ends by losses when there
-    were LOSSES, and one that was lost TOGETHER times is taken alone.
+    were LOSSES, and one that was lost ALONE_AFTER times is taken alone.
     """
 
     stores: Iterator[Store]
@@ -218,7 +218,7 @@ class Queue(RuleBasedStateMachine):
     def take(self, wanted: WorkerCapabilities, most: int, busy: bool) -> MultipleResults[LeasedJob]:
         taken = self.queue.take(str(wanted.role), most, wanted, lease_s=3600, busy=busy)
         for each in taken:
-            assert each.alone == (self.losses[each.id] >= TOGETHER)
+            assert each.alone == (self.losses[each.id] >= ALONE_AFTER)
             assert not each.alone or (len(taken) == 1 and not busy)
             self.newest[each.id] += 1
             assert each.token == self.newest[each.id], "a token that was given before"
