@@ -6,6 +6,7 @@
 # make test-gpu       the tests that need a CUDA device
 # make coverage       the lines that make test and make test-ci run, subprocesses included (TESTS=tests/db: only those)
 # make faults         how many of 200 small faults in pipeline/ and db/ they notice; after make coverage (hours on 2 cores)
+# make lock           tests/lock.txt, from what is installed: in a fresh environment
 # make bench          the benchmarks: they print figures, they assert none
 # make docs           the documentation as a site, in build/site
 # make evidence       what docs/evidence.md reports, measured on this machine's GPUs (hours; see the script)
@@ -26,7 +27,7 @@ export PYTHON
 # Hundreds of processes start in a run: none compiles the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-ci test-gpu test-slow test-thorough coverage faults bench docs evidence lint clean
+.PHONY: demo test test-ci test-gpu test-slow test-thorough coverage faults lock bench docs evidence lint clean
 
 demo: .venv/demo.installed
 	$(VENV)/python scripts/demo.py
@@ -64,6 +65,11 @@ coverage: .venv/test.installed
 
 faults: .venv/test.installed
 	$(VENV)/python -m scripts.seeded_faults --suite both --jobs $(TEST_WORKERS) --json generated/faults.json
+
+lock: .venv/test.installed
+	sed -n 1p tests/lock.txt > .venv/lock.new
+	$(VENV)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' >> .venv/lock.new
+	mv .venv/lock.new tests/lock.txt
 
 bench: .venv/demo.installed
 	$(VENV)/python -m benchmarks.startup

@@ -3,7 +3,7 @@
 #
 # Where the interpreter already has a torch (a GPU machine's CUDA build), that one is used instead of
 # downloading another: its site-packages are put on the new environment's path. Elsewhere constraints.txt
-# picks the one torch that everybody gets.
+# picks the one torch that everybody gets. LOCK=tests/lock.txt picks one version of everything else, too.
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -27,5 +27,11 @@ if "$here" -c 'import torch' 2>/dev/null; then
     grep -v '^torch==' constraints.txt > "$constraints"
 fi
 
+lock=
+if [ -n "${LOCK:-}" ]; then
+    lock=$venv/lock.txt
+    grep -v '^torch==' "$LOCK" > "$lock"
+fi
+
 extras=$(echo "$*" | tr ' ' ',')
-"$here" -m pip install --quiet --disable-pip-version-check --constraint "$constraints" -e ".${extras:+[$extras]}"
+"$here" -m pip install --quiet --disable-pip-version-check --constraint "$constraints" ${lock:+--constraint "$lock"} -e ".${extras:+[$extras]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import itertools
 import re
 import shlex
 import subprocess
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from kernelproof.cli.app import command_line
 from kernelproof.version import __version__
@@ -98,6 +101,18 @@ def test_interpreters_and_torch_are_those_of_the_package() -> None:
     base = re.search(r"^ARG CUDA_BASE=nvidia/cuda:(\d+)\.(\d+)", DOCKERFILE, re.M)
     index = re.search(r"whl/cu(\d+)", DOCKERFILE)
     assert base is not None and index is not None and index[1] == base[1] + base[2]
+
+
+def test_the_lock_holds_a_version_that_is_allowed_of_each_package() -> None:
+    pins = dict(line.split("==") for line in (ROOT / "tests" / "lock.txt").read_text().splitlines()[1:])
+    pinned = {canonicalize_name(name): version for name, version in pins.items()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    own = next(Requirement(each) for each in extras["test"] if each.startswith(f"{project['name']}["))
+    wanted = [project["dependencies"], extras["lint"], extras["test"], *(extras[name] for name in own.extras)]
+    for requirement in map(Requirement, itertools.chain.from_iterable(wanted)):
+        if requirement.name not in (project["name"], "setuptools"):
+            assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), requirement
 
 
 def test_what_the_image_copies_is_there_and_is_not_ignored() -> None:
