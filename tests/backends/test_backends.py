@@ -94,7 +94,7 @@ def test_a_broken_package_is_told_where_it_is_asked_for_and_nowhere_else(
     tmp_path: Path, source: str, says: str
 ) -> None:
     install(tmp_path, "hopeless", source, backends={"hopeless": "hopeless:BACKEND"})
-    words = ("prompt", "level1/1", "--backend")
+    words = ("problems", "prompt", "level1/1", "--backend")
     assert command(tmp_path, "verify", "--help").returncode == 0
     assert command(tmp_path, *words, "cpp").returncode == 0
     done = command(tmp_path, *words, "hopeless")
@@ -106,5 +106,5 @@ def test_a_package_cannot_take_a_name_of_ours(tmp_path: Path) -> None:
     install(
         tmp_path, "imposter", "raise AssertionError('never imported')", backends={"cpp": "imposter:BACKEND"}
     )
-    done = command(tmp_path, "prompt", "level1/1", "--backend", "cpp")
+    done = command(tmp_path, "problems", "prompt", "level1/1", "--backend", "cpp")
     assert done.returncode == 0, done.stderr
