@@ -53,7 +53,7 @@ class Batches:
     def newest(self, run: str | None = None, most: int = 20) -> list[StoredBatch]:
         """Batches, the newest first; `run` is the name or the number of a run they add to."""
 
-        def found(session: Session) -> list[StoredBatch]:
+        def query(session: Session) -> list[StoredBatch]:
             query = select(Batch).order_by(Batch.id.desc())
             rows = list(session.scalars(query if run is not None else query.limit(most)))
             if run is not None:
@@ -61,7 +61,7 @@ class Batches:
                 rows = [row for row in rows if chosen.intersection(row.runs)][:most]
             return [_stored(row) for row in rows]
 
-        return self._database.read(found)
+        return self._database.read(query)
 
 
 def runs_named(session: Session, text: str) -> list[int]:
@@ -142,7 +142,7 @@ class ServerBatchJournal(BatchJournal):
     def open_batches(self, model: str, base_url: str | None) -> list[OpenBatch]:
         """The open batches of a model; those whose answers are all stored are closed now."""
 
-        def found(session: Session) -> list[OpenBatch]:
+        def query(session: Session) -> list[OpenBatch]:
             mine = (ServerBatch.model == model, ServerBatch.base_url.is_(base_url))
             query = select(ServerBatch).where(*mine, ServerBatch.open.is_(True)).order_by(ServerBatch.id)
             rows = session.scalars(query).all()
@@ -155,7 +155,7 @@ class ServerBatchJournal(BatchJournal):
                 if row.open
             ]
 
-        return self._database.write(found)
+        return self._database.write(query)
 
     def submitted(self, model: str, base_url: str | None, batch_id: str, keys: Sequence[str]) -> None:
         """Adds a row."""

@@ -142,11 +142,11 @@ class Gpus:
     def all(self) -> Sequence[StoredGpu]:
         """All GPUs, by host and UUID."""
 
-        def found(session: Session) -> list[StoredGpu]:
+        def query(session: Session) -> list[StoredGpu]:
             now = clock(session)
             return [_view(row, now) for row in session.scalars(select(Gpu).order_by(Gpu.host, Gpu.uuid))]
 
-        return self._database.read(found)
+        return self._database.read(query)
 
 
 def is_held(session: Session, lease: LeasedGpu) -> bool:

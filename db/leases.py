@@ -119,7 +119,7 @@ class Leases:
         """Which of these leases live owners other than `owner` hold."""
         wanted = set(keys)
 
-        def found(session: Session) -> set[str]:
+        def query(session: Session) -> set[str]:
             gone: dict[str, bool] = {}
             rows = session.execute(
                 select(Lease.key, Lease.owner, Lease.renewed).where(Lease.owner != owner)
@@ -130,7 +130,7 @@ class Leases:
                     kept.add(key)
             return kept
 
-        return self._database.read(found)
+        return self._database.read(query)
 
 
 def is_free(owner: str, renewed: float, known: dict[str, bool] | None = None) -> bool:

@@ -430,25 +430,25 @@ class Newest:
         Of the filters those on runs, problems and days are asked.
         """
 
-        def found(session: Session) -> list[AttemptLine]:
+        def query(session: Session) -> list[AttemptLine]:
             query = _lines(_passing(session, filters))
             if before is not None:
                 query = query.where(models.Attempt.id < before)
             return _read(session, query.order_by(models.Attempt.id.desc()).limit(most))
 
-        return self._database.read(found)
+        return self._database.read(query)
 
     def sample_of(self, attempt_id: int) -> list[AttemptLine]:
         """The attempts of an attempt's sample, by turn; none where there is no such attempt."""
 
-        def found(session: Session) -> list[AttemptLine]:
+        def query(session: Session) -> list[AttemptLine]:
             a, row = models.Attempt, session.get(models.Attempt, attempt_id)
             if row is None:
                 return []
             same = [a.run_id == row.run_id, a.problem == row.problem, a.sample == row.sample]
             return _read(session, _lines(same).order_by(a.turn))
 
-        return self._database.read(found)
+        return self._database.read(query)
 
 
 def _state(session: Session) -> State:

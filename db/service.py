@@ -82,12 +82,12 @@ class Workers:
     def all(self) -> Sequence[StoredWorker]:
         """Those of the last day, the newest sign of life first."""
 
-        def found(session: Session) -> list[StoredWorker]:
+        def query(session: Session) -> list[StoredWorker]:
             now = clock(session)
             rows = session.scalars(select(Worker).order_by(Worker.renewed.desc(), Worker.owner))
             return [_worker_view(row, now) for row in rows]
 
-        return self._database.read(found)
+        return self._database.read(query)
 
 
 def _worker_view(row: Worker, now: float) -> StoredWorker:
@@ -155,11 +155,11 @@ class Callers:
         c = Caller
         wanted = select(c).where(c.token_sha256 == sha256_text(token), c.revoked.is_(None))
 
-        def found(session: Session) -> StoredCaller | None:
+        def query(session: Session) -> StoredCaller | None:
             row = session.scalar(wanted)
             return None if row is None else _view(row)
 
-        return self._database.read(found)
+        return self._database.read(query)
 
     def all(self) -> Sequence[StoredCaller]:
         """All of them, by name, revoked ones too."""

@@ -156,11 +156,11 @@ class Store:
         Raises UsageError when there is none.
         """
 
-        def found(session: Session) -> dict[int, RunSettings]:
+        def query(session: Session) -> dict[int, RunSettings]:
             rows = [session.get_one(models.Run, number) for number in runs_named(session, text)]
             return {row.id: RunSettings.model_validate(row.settings, context=STORED) for row in rows}
 
-        runs = self._database.read(found)
+        runs = self._database.read(query)
         if not runs:
             named = select(models.Run.name).where(models.Run.name.is_not(None)).distinct()
             names = self._database.read(lambda session: list(session.scalars(named)))
