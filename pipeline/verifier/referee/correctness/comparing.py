@@ -60,7 +60,7 @@ class Yardstick:
     extra: ExtraTolerance | None = None
     """The error beyond the tolerance that honest arithmetic may have there, where that was computed."""
     noise: torch.Tensor | None = None
-    """Of an output that is rounding noise (see `correctness.noise`), flat, float64: how far rounding alone
+    """Of an output that is rounding noise (see `correctness.rounding`), flat, float64: how far rounding alone
     moves each element, 0 where that is within the tolerance. None of other outputs."""
 
     @property
