@@ -10,8 +10,8 @@ import json
 from inspect import getdoc
 from typing import Any
 
+from kernelproof.db.service_models import all_tables
 from kernelproof.db.sql_views import VIEWS
-from kernelproof.db.tables import all_tables
 
 DATABASE = "attempts"
 """The file's name without its ending, by which datasette knows it."""

@@ -11,9 +11,9 @@ from typing import Any
 from sqlalchemy import Column
 
 from kernelproof.db.connection import HEAD
-from kernelproof.db.models import APPEND_ONLY
+from kernelproof.db.models import APPEND_ONLY, Base
+from kernelproof.db.service_models import all_tables
 from kernelproof.db.sql_views import VIEWS, View
-from kernelproof.db.tables import Base, all_tables
 
 INTRODUCTION = """\
 # The database

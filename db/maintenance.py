@@ -18,8 +18,8 @@ from kernelproof.db.connection import HEAD, open_as_it_is, open_database, steps_
 from kernelproof.db.ddl import DEEDS, refusing
 from kernelproof.db.leases import is_free, is_gone, new_owner
 from kernelproof.db.models import APPEND_ONLY
+from kernelproof.db.service_models import METADATA
 from kernelproof.db.sqlite import explained, is_busy, require_file
-from kernelproof.db.tables import Base
 from kernelproof.errors import NothingStored, StoreError, UsageError
 from kernelproof.types import FrozenRecord
 from kernelproof.workspace import DatabasePlace
@@ -174,7 +174,7 @@ def text_columns() -> list[tuple[Table, str]]:
     """The columns that refer to a long text."""
     return [
         (table, column.name)
-        for table in Base.metadata.sorted_tables
+        for table in METADATA.sorted_tables
         for column in table.columns
         for key in column.foreign_keys
         if key.target_fullname == "texts.sha256"

@@ -11,7 +11,7 @@ from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Engine, ExceptionContext, event
 
 from kernelproof.db import backend
-from kernelproof.db.postgresql import AWAY, UNDONE, is_full, is_lost
+from kernelproof.db.postgresql_errors import AWAY, UNDONE, is_full, is_lost
 from kernelproof.workspace import ServerDatabase
 
 ANSWER_S = 10.0

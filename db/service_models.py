@@ -1,4 +1,4 @@
-"""The tables of the evaluation service: its callers, its queue, workers and GPUs."""
+"""The tables of the evaluation service (its callers, queue, workers, GPUs), and the list of all tables."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import ForeignKey, Index, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from kernelproof.db import models
 from kernelproof.db.columns import (
     SHA256,
     AnyText,
@@ -155,3 +156,13 @@ class Gpu(Base):
         "True after an operator has put the GPU back, until it has passed the canary."
     )
     created: Mapped[str] = created_at()
+
+
+METADATA = Base.metadata
+"""Of all tables: whoever imports it from here has registered each."""
+
+
+def all_tables() -> list[type[Base]]:
+    """The classes of all tables, in the order of the schema's documentation: `models`, then the service."""
+    modules = [models.__name__, __name__]
+    return sorted(Base.__subclasses__(), key=lambda table: modules.index(table.__module__))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from kernelproof.db.tables import Base
+from kernelproof.db.service_models import METADATA
 
-context.configure(connection=context.config.attributes["connection"], target_metadata=Base.metadata)
+context.configure(connection=context.config.attributes["connection"], target_metadata=METADATA)
 context.run_migrations()

@@ -13,8 +13,9 @@ import pytest
 from typer.main import get_command
 
 from kernelproof.cli.app import command_line
+from kernelproof.db.models import Base
+from kernelproof.db.service_models import all_tables
 from kernelproof.db.sql_views import VIEWS
-from kernelproof.db.tables import Base, all_tables
 from kernelproof.report.board_columns import COMPARED, Field
 from kernelproof.report.board_columns import FIELDS as COLUMNS
 from kernelproof.report.export.columns import FIELDS as EXPORTED
