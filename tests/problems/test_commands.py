@@ -12,9 +12,8 @@ from typer.testing import CliRunner, Result
 
 from kernelproof.cli.problems import problems_app
 from kernelproof.errors import UsageError
+from tests.problems.bad_problems import bad_problem
 from tests.problems.trees import checkout, write
-
-BAD = Path(__file__).parent / "bad"
 
 
 def run(*arguments: str) -> Result:
@@ -58,8 +57,8 @@ def test_check_is_content_with_a_fit_problem() -> None:
 
 
 @pytest.mark.parametrize("as_json", [False, pytest.param(True, marks=pytest.mark.ci)])
-def test_check_ends_with_1_for_an_unfit_problem(as_json: bool) -> None:
-    result = run("check", str(BAD / "dropout.py"), *(["--json"] if as_json else []))
+def test_check_ends_with_1_for_an_unfit_problem(tmp_path: Path, as_json: bool) -> None:
+    result = run("check", str(bad_problem("dropout", tmp_path)), *(["--json"] if as_json else []))
     assert result.exit_code == 1
     if as_json:
         (record,) = json.loads(result.stdout)["problems"]

@@ -1,4 +1,4 @@
-"""Bad problems, one file each in `bad/`, are found for the right reason; good ones are not accused."""
+"""Bad problems are found for the right reason; good ones are not accused."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kernelproof.types.problem import Unfit
 from kernelproof.verifier.devices import locks
 from kernelproof.verifier.referee.environment import describe_environment
 from kernelproof.verifier.referee.fitness import examine
+from tests.problems.bad_problems import NAMES, bad_problem
 from tests.problems.trees import scale_source, write
 
-BAD = Path(__file__).parent / "bad"
 CPU = torch.device("cpu")
 
 CONSTANT_OUTPUT = {Unfit.REPLAY, Unfit.UNUSED_INPUT}
@@ -53,12 +53,12 @@ IN_A_PROCESS = {
 
 
 def test_every_bad_problem_is_in_a_table() -> None:
-    assert {path.stem for path in BAD.glob("*.py")} == IN_PROCESS.keys() | IN_A_PROCESS.keys()
+    assert IN_PROCESS.keys() | IN_A_PROCESS.keys() == NAMES
 
 
 @pytest.mark.parametrize("name", IN_PROCESS)
-def test_a_bad_problem_is_found_for_its_reason(name: str) -> None:
-    fitness = examine(read_problem(BAD / f"{name}.py"), "full", CPU)
+def test_a_bad_problem_is_found_for_its_reason(name: str, tmp_path: Path) -> None:
+    fitness = examine(read_problem(bad_problem(name, tmp_path)), "full", CPU)
     assert not fitness.ok
     assert {finding.reason for finding in fitness.findings} == IN_PROCESS[name]
 
@@ -67,17 +67,16 @@ def test_a_bad_problem_is_found_for_its_reason(name: str) -> None:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name == "hangs" else []) for name in IN_A_PROCESS]
 )
-def test_what_ends_the_process_is_a_finding(name: str) -> None:
-    fitness = check_problem(
-        read_problem(BAD / f"{name}.py"), size="full", time_limit=60.0 if name != "hangs" else 5.0
-    )
+def test_what_ends_the_process_is_a_finding(name: str, tmp_path: Path) -> None:
+    problem = read_problem(bad_problem(name, tmp_path))
+    fitness = check_problem(problem, size="full", time_limit=60.0 if name != "hangs" else 5.0)
     assert [finding.reason for finding in fitness.findings] == [IN_A_PROCESS[name]]
 
 
-def test_the_finding_says_which_output_and_which_input() -> None:
-    (replay,) = examine(read_problem(BAD / "second_is_weights.py"), "full", CPU).findings
+def test_the_finding_says_which_output_and_which_input(tmp_path: Path) -> None:
+    (replay,) = examine(read_problem(bad_problem("second_is_weights", tmp_path)), "full", CPU).findings
     assert replay.figures == {"output": 1}
-    (unused,) = examine(read_problem(BAD / "unused_input.py"), "full", CPU).findings
+    (unused,) = examine(read_problem(bad_problem("unused_input", tmp_path)), "full", CPU).findings
     assert unused.figures == {"input": 1}
 
 
