@@ -48,17 +48,6 @@ def test_a_test_that_fails_twice_fails_the_run_beside_a_flaky_one(tmp_path: Path
     assert (tmp_path / "flaky").read_text() == "test_it.py::test_second_time\n"
 
 
-def test_only_what_failed_runs_again(tmp_path: Path) -> None:
-    counted = "def test_counted():\n    open(__file__ + '.runs', 'a').write('x')\n"
-    assert run(tmp_path, FLAKY + counted).returncode == 0
-    assert (tmp_path / "test_it.py.runs").read_text() == "x"
-
-
-def test_what_passes_runs_once(tmp_path: Path) -> None:
-    done = run(tmp_path, RIGHT)
-    assert (done.returncode, "Again" in done.stdout) == (0, False)
-
-
 DIES = "import os\ndef test_dies(): os._exit(3)\n"
 SKIPS = FLAKY.replace("assert not first", "if not first: import pytest; pytest.skip()\n    assert 0")
 LEFT_OUT = FLAKY + "def test_would_fail(): assert False\n"

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from kernelproof.backends import names
 
 ROOT = Path(__file__).parents[2]
@@ -70,47 +68,6 @@ def by_name(source: str) -> list[str]:
 
 
 def test_no_other_module_names_one() -> None:
+    assert by_name('if settings.backend == "cuda": pass')
     known = {str(path.relative_to(ROOT)): by_name(path.read_text()) for path in SOURCES}
     assert {path: where for path, where in known.items() if where} == {}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'if settings.backend == "cuda": pass',
-        'if settings.backend in ("cuda",): pass',
-        'if name != "cpp": pass',
-        'match settings.backend:\n    case "cuda": pass',
-        'X = {"cuda": 1, "cpp": 2}',
-        'X = {"cuda": 1}[settings.backend]',
-        'y: Literal["cpp"]',
-        'def f(backend: str = "cuda"): pass',
-        'verify(backend="cpp")',
-        'chosen = backend or "cuda"',
-        'found = rows.where(Run.backend == "cuda")',
-        "found = text(\"select 1 from runs where backend = 'cuda'\")",
-        "found = text(f'select {x} from runs where backend=\"cpp\"')",
-        'raise MachineError(f"the cuda backend needs {what}")',
-        'remedy = "use --backend cpp"',
-        'help = "backend: cuda or another"',
-    ],
-)
-def test_what_the_search_finds(text: str) -> None:
-    assert by_name(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'if device.type == "cuda": pass',
-        'if self._device == "cuda": pass',
-        'name = "cuda" if backend.on_gpu else "cpu"',
-        'SECONDS = {"cuda": 5.0, "cpu": 10.0}',
-        'VERSIONS = ("torch", "cuda", "driver")',
-        'LANGUAGES = {"cpp", "c++", "cuda"}',
-        'y: int\n"""In words of the cuda backend."""',
-        'x = "torch.cuda.synchronize"',
-    ],
-)
-def test_what_it_leaves_alone(text: str) -> None:
-    assert by_name(text) == []

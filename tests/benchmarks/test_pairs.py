@@ -60,9 +60,3 @@ def test_the_table_and_the_summary_name_what_differs() -> None:
     assert "3 of 4 statuses are the same" in said
     assert "1 of 2 speedups agree; 2 beyond both" in said
     assert "in the batch: cheating, why" in said and "alone: correct, because" in said
-
-
-@pytest.mark.parametrize("half", [0.0, 0.02])
-def test_a_speedup_is_printed_with_its_interval(half: float) -> None:
-    assert str(times(2.0, half)).startswith("2.000 [")
-    assert times(2.0, half).half == pytest.approx(half)

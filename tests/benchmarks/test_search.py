@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,20 +19,15 @@ from benchmarks.search import plotting
 from benchmarks.search.comparing import Table, marks, mean, ratio, record
 from benchmarks.search.landscape import LEVELS, points
 from benchmarks.search.landscapes import drawn
-from benchmarks.search.proposer import MODELS, STRONG, WEAK, Asked, Model, Program, Proposer
+from benchmarks.search.proposer import MODELS, STRONG, Asked, Model, Program, Proposer
 from benchmarks.search.searching import (
-    EVIDENCE_TOKENS,
     FIRST_QUESTION,
-    PROGRAM_TOKENS,
     Budget,
-    Search,
     search,
 )
 from kernelproof.runs.strategies import Proposal, Result, Task, find_strategy
 from kernelproof.types import Status
 
-PARENT = Program((1, 2, 2, 1, 1, 2, 1), number=1)
-OTHER = Program((2, 4, 4, 3, 2, 0, 0), number=2)
 MANY = 3_000
 
 
@@ -53,48 +47,6 @@ def test_first_programs_fail_as_real_ones_did(model: Model) -> None:
     assert set(ended) == set(model.seen)
     for status, count in model.seen.items():
         assert ended[status] / MANY == near(count / sum(model.seen.values()))
-
-
-def test_equal_questions_get_equal_answers_and_other_seeds_other_ones() -> None:
-    def some(seed: str) -> list[Program]:
-        proposer = Proposer(STRONG, seed)
-        asked = [Asked(n, *given) for n in range(20) for given in ((), (PARENT,), (PARENT, Status.CRASH))]
-        return [proposer.answer(each) for each in asked]
-
-    assert some("a") == some("a") != some("b")
-
-
-def test_repairs_succeed_and_changes_break_at_their_rates() -> None:
-    broken = Program(PARENT.point, 1, Status.WRONG_OUTPUT)
-    repaired = answers(WEAK, broken, failed=Status.WRONG_OUTPUT)
-    assert {each.point for each in repaired} == {PARENT.point}
-    assert sum(each.mistake is None for each in repaired) / MANY == near(WEAK.repair)
-    assert sum(each.mistake is not None for each in answers(WEAK, PARENT)) / MANY == near(WEAK.slip)
-
-
-def test_a_program_that_its_point_cannot_have_is_repaired_by_a_step() -> None:
-    assert {apart(each, PARENT) for each in answers(STRONG, PARENT, failed=Status.BUILD_ERROR)} == {1}
-
-
-def apart(one: Program, other: Program) -> int:
-    """Coordinates in which the two differ."""
-    return sum(a != b for a, b in zip(one.point, other.point, strict=True))
-
-
-def test_changes_are_small_but_for_bold_ones() -> None:
-    steps = [apart(each, PARENT) for each in answers(STRONG, PARENT)]
-    assert statistics.mode(steps) == 1 and max(steps) > 4
-    timid = [apart(each, PARENT) for each in answers(replace(STRONG, bold=0.0), PARENT)]
-    assert max(timid) == 2
-
-
-def test_it_repeats_itself_and_takes_from_what_it_is_shown() -> None:
-    again = answers(STRONG, PARENT, earlier=[PARENT, OTHER])
-    assert sum(each in (PARENT, OTHER) for each in again) / MANY == near(STRONG.repeat)
-    mixing = replace(STRONG, combine=1.0)
-    mixed = [apart(each, OTHER) for each in answers(mixing, PARENT, shown=[OTHER])]
-    alone = [apart(each, OTHER) for each in answers(mixing, PARENT)]
-    assert statistics.mean(mixed) < statistics.mean(alone) - 1.5
 
 
 def expected(name: str, seed: int, questions: int) -> float:
@@ -140,17 +92,6 @@ class Threes:
         self._next = (Proposal(parent=1),) * 3
 
 
-class Nothing:
-    """Never asks."""
-
-    def __init__(self, task: Task) -> None: ...
-
-    def ask(self) -> Sequence[Proposal]:
-        return ()
-
-    def tell(self, results: Sequence[Result]) -> None: ...
-
-
 def test_every_strategy_gets_the_same_number_of_questions() -> None:
     found = {
         name: search(strategy, "smooth", STRONG, 1, Budget(32))
@@ -162,61 +103,11 @@ def test_every_strategy_gets_the_same_number_of_questions() -> None:
     assert len(search(Threes, "smooth", STRONG, 1, Budget(32, turns=4)).tries) == 32
 
 
-def test_a_strategy_that_asks_nothing_finds_the_reference() -> None:
-    found = search(Nothing, "smooth", STRONG, 1, Budget(4))
-    assert found.tries == () and found.gain() == 1.0
-
-
 def test_no_search_spends_more_tokens_than_it_may() -> None:
     budget = Budget(32, tokens=10 * FIRST_QUESTION)
     assert len(search(find_strategy("sample"), "smooth", STRONG, 1, budget).tries) == 10
     threes = search(Threes, "smooth", STRONG, 1, budget)
     assert 7 <= len(threes.tries) < 10 and threes.tokens <= 10 * FIRST_QUESTION
-
-
-class Line:
-    """Each question is built on the one before, with all that came before or without."""
-
-    history = True
-
-    def __init__(self, task: Task) -> None:
-        self._next = Proposal()
-
-    def ask(self) -> Sequence[Proposal]:
-        return (self._next,)
-
-    def tell(self, results: Sequence[Result]) -> None:
-        self._next = Proposal(results[0].turn, history=self.history, shown=(1,) if not self.history else ())
-
-
-class ShortLine(Line):
-    history = False
-
-
-def test_a_question_is_as_long_as_what_it_shows() -> None:
-    one = PROGRAM_TOKENS + EVIDENCE_TOKENS
-    grown, short = (search(line, "smooth", STRONG, 1, Budget(4)) for line in (Line, ShortLine))
-    assert [each.tokens - FIRST_QUESTION for each in grown.tries] == [0, one, 2 * one, 3 * one]
-    assert [each.tokens - FIRST_QUESTION for each in short.tries] == [0] + [one + PROGRAM_TOKENS] * 3
-
-
-def test_what_is_not_measured_to_be_faster_is_no_gain() -> None:
-    found = search(find_strategy("sample"), "no improvement", STRONG, 1, Budget(64))
-    assert max(each.true for each in found.tries) > 0.5 and found.gain() == 1.0
-
-
-@pytest.mark.ci
-def test_noise_makes_the_winner_look_faster_than_it_is() -> None:
-    def over(noise: float) -> float:
-        found: list[Search] = [
-            search(find_strategy("sample"), "smooth", STRONG, seed, Budget(64), noise) for seed in range(40)
-        ]
-        winners = [max(each.tries, key=lambda one: one.claimed) for each in found]
-        return statistics.mean(each.claimed / each.true for each in winners)
-
-    # The lower end of the interval claims less than what was measured, by 1.96 standard deviations.
-    assert over(0.0) == pytest.approx(1.0)
-    assert over(0.1) * math.exp(0.196) > 1.05
 
 
 def test_a_ratio_is_paired_and_its_interval_holds_it() -> None:
@@ -278,19 +169,3 @@ def test_plots_hold_the_figures_of_the_tables() -> None:
     last = [each for each in plotting.curves(found, 6)["data"]["values"] if each["questions"] == 6]
     gains = [mean([one.gain for one in found.of("smooth", each["strategy"])]) for each in last]
     assert [each["value"] for each in last] == pytest.approx(gains)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "options, said",
-    [
-        (("--strategies", "refien"), "no strategy 'refien'"),
-        (("--chance", "repair=2"), "repair is from 0 to 1"),
-        (("--chance", "luck=0.5"), "no chance 'luck'"),
-        (("--seeds", "0"), "at least 1"),
-        (("--noise", "-1"), "from 0 to 1"),
-    ],
-)
-def test_bad_options_are_told(options: tuple[str, ...], said: str) -> None:
-    done = run(*options)
-    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr

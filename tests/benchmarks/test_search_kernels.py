@@ -15,12 +15,11 @@ from typing import Any
 import anyio
 import pytest
 
-from benchmarks.search.editor import Editor, able, planned, question, served
+from benchmarks.search.editor import Editor, planned, question, served
 from benchmarks.search.kernels import KERNELS, LEVELS, MISTAKES, points, read
-from benchmarks.search.on_kernels import apart, compared
-from benchmarks.search.proposer import MODELS, STRONG, Program
+from benchmarks.search.proposer import STRONG, Program
 from kernelproof import Submission, Verifier, backends
-from kernelproof.extraction import extract, read_plans
+from kernelproof.extraction import read_plans
 from kernelproof.extraction.normalise import normalized_hash
 from kernelproof.problems import open_suite
 from kernelproof.prompting import Failure, Shown, first_prompt, plan_prompt, plans_prompt, repair_prompt
@@ -115,24 +114,6 @@ def test_it_plans_and_carries_out_what_it_planned() -> None:
     assert planned(messages(first)[-1]["content"]) is None
 
 
-def test_its_first_programs_fail_as_often_as_real_ones_and_a_repair_keeps_the_point() -> None:
-    problem = open_suite().find("level1/4")
-    asked = messages(first_prompt(problem, backend=BACKEND, size="small"))
-    editor, count = Editor(STRONG, 0), 1500
-    answers = [editor.answer(asked) for _ in range(count)]
-    found = [read(extract(Response(text=text)).candidate.source) for text in answers[:50]]  # type: ignore[union-attr]
-    assert all(found)
-    right = sum("none\n" in text for text in answers)
-    share = able(STRONG).correct
-    assert right / count == pytest.approx(share, abs=4 * (share * (1 - share) / count) ** 0.5)
-    assert Editor(STRONG, 0).answer(asked) == answers[0] != Editor(STRONG, 1).answer(asked)
-
-
-@pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
-def test_what_a_kernel_cannot_hold_is_left_out(model: Any) -> None:
-    assert set(able(model).seen) == {*MISTAKES, Status.CORRECT} & set(model.seen)
-
-
 def test_it_answers_over_http_and_counts_tokens() -> None:
     problem = open_suite().find("level1/18")
     asked = messages(first_prompt(problem, backend=BACKEND, size="small"))
@@ -146,24 +127,6 @@ def test_it_answers_over_http_and_counts_tokens() -> None:
             body = json.load(answer)
     assert read(body["choices"][0]["message"]["content"]) is not None
     assert body["usage"]["prompt_tokens"] > 500 > 0 < body["usage"]["completion_tokens"]
-
-
-def test_another_editor_goes_on_where_one_stopped() -> None:
-    asked = messages(first_prompt(open_suite().find("level2/6"), backend=BACKEND, size="small"))
-    editor = Editor(STRONG, 0)
-    _, second = editor.answer(asked), editor.answer(asked)
-    assert Editor(STRONG, 0, {"level2/6": 1}).answer(asked) == second
-
-
-@pytest.mark.parametrize(("pairs", "said"), [(5, "2.000 from 5 pairs, 5 won, 0 lost"), (6, "2.000 [2.000, ")])
-def test_few_pairs_have_no_interval(pairs: int, said: str) -> None:
-    assert compared([2.0 * n for n in range(1, pairs + 1)], list(range(1, pairs + 1))).startswith(said)
-
-
-def test_noise_is_said_of_programs_that_were_measured_again() -> None:
-    assert apart([]) == "No program was measured more than once"
-    said = "Speedups of the same program: up to 4.00 times apart, median 1.50 (3 programs)"
-    assert apart([4.0, 1.1, 1.5]) == said
 
 
 @pytest.mark.slow

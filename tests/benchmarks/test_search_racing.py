@@ -24,13 +24,6 @@ def test_more_rigor_takes_longer_and_comes_nearer(machine: Machine) -> None:
     assert off["publish"] < off["quick"]
 
 
-def test_below_the_bar_the_timing_is_short_and_never_above() -> None:
-    watch = Stopwatch(problem("smooth", 1), CORES)
-    short, whole = (watch.time(1.2, "a", Rigor.QUICK, bar) for bar in (2.0, 1.0))
-    assert short[1] < whole[1] - 0.4
-    assert short[0].speedup_interval.high < 2.0 and whole == watch.time(1.2, "a", Rigor.QUICK)
-
-
 def test_the_screened_figure_of_the_best_is_too_high_and_the_second_one_is_not() -> None:
     found = [raced("refine", "smooth", seed, 32, CORES, races=True) for seed in range(30)]
     screened, again = (

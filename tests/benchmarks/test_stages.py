@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import timeline
 from benchmarks.candidates import candidates, distinct, recorded, right
 from benchmarks.stages import QUEUE, spans_of
 from kernelproof.errors import UsageError
@@ -30,14 +29,6 @@ def test_spans_follow_each_other_without_gaps(lengths: list[float], build_s: flo
     assert all(left.end == right.begin for left, right in itertools.pairwise(spans))
     assert spans[1].seconds <= build_s + 1e-9 and min(span.seconds for span in spans) >= 0.0
     assert {span.candidate for span in spans} == {3}
-
-
-@given(st.lists(st.floats(0.001, 1000.0), min_size=1, max_size=12))
-def test_a_bar_stays_in_its_frame_and_is_never_empty(lengths: list[float]) -> None:
-    begins = [sum(lengths[:index]) for index in range(len(lengths))]
-    for begin, length in zip(begins, lengths, strict=True):
-        drawn = timeline.bar(timeline.Row("stage", begin, length, ""), sum(lengths))
-        assert "#" in drawn and len(drawn) <= timeline.WIDTH
 
 
 @pytest.mark.parametrize("backend", ["cpp", "cuda"])

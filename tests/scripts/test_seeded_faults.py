@@ -8,13 +8,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-from scripts.fault_places import Fault
-from scripts.line_index import Index, nearest
-from scripts.seeded_faults import shares, table
 
 ROOT = Path(__file__).parents[2]
 SOURCE = """\
@@ -138,65 +133,3 @@ def test_every_fault_ends_as_the_tests_can_tell(small: Path) -> None:
     assert "other lines of pipeline/sums.py: run scripts.line_coverage" in run(
         small, "seeded_faults", *options, code=2
     )
-
-
-def record(outcome: str, kind: str = "operator", file: str = "pipeline/runs/batch.py") -> dict[str, Any]:
-    """A fault that ended so."""
-    return {
-        "kind": kind, "file": file, "line": 3, "start": 9, "before": "a\n  b", "after": "c",
-        "outcome": outcome, "late": False, "ran": {"test": 2}, "covering": {"test": 30},
-    }  # fmt: skip
-
-
-def test_the_table_counts_kinds_and_packages_and_lists_what_nobody_noticed() -> None:
-    rows = table([record("test"), record("unnoticed", "constant"), record("test-ci", file="db/store.py")])
-    numbers = {line[:24].strip(): line[24:].split() for line in rows.splitlines() if line[24:].split()}
-    assert numbers["operator"] == ["1", "1", "0", "0", "0", "2"]
-    assert numbers["pipeline/runs"] == ["1", "0", "1", "0", "0", "2"]
-    assert numbers["db"] == ["0", "1", "0", "0", "0", "1"]
-    assert (
-        "unnoticed: pipeline/runs/batch.py:3: a b -> c (survived 2 of 30 covering tests of make test)" in rows
-    )
-
-
-def test_parts_of_different_sets_are_not_added(tmp_path: Path) -> None:
-    for seed in (1, 2):
-        content = {"seed": seed, "count": 4, "suite": "test", "under": ["db"], "faults": []}
-        (tmp_path / f"{seed}.json").write_text(json.dumps(content))
-    command = [
-        sys.executable,
-        "-m",
-        "scripts.seeded_faults",
-        "--add",
-        tmp_path / "1.json",
-        tmp_path / "2.json",
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "different sets" in done.stderr
-
-
-def test_sandboxed_code_is_tried_by_the_tests_that_start_it() -> None:
-    test = {"fixtures": [], "seconds": {"test": 1.0}, "clock": False, "passed": True}
-    index = Index(
-        {
-            "names": ["t"],
-            "tests": {"t": test},
-            "digests": {},
-            "lines": {"pipeline/verifier/workers/client.py": {"2": [0]}},
-        }
-    )
-    fault = Fault("constant", "pipeline/verifier/contestant/main.py", 90, 90, True, 0, 1, "1", "2")
-    assert index.covering(fault) == {"t"}
-    assert [nearest(file) for file in ("db/store.py", "pipeline/bounds.py", "pipeline/runs/batch.py")] == [
-        "db", "bounds", "runs",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("jobs", [1, 2, 3, 50])
-def test_each_job_has_two_cores_of_its_own_as_far_as_there_are(jobs: int) -> None:
-    cores = os.sched_getaffinity(0)
-    widths = shares(jobs)
-    assert len(widths) == jobs
-    assert {len(each) for each in widths} == {max(min(2, len(cores)), len(cores) // jobs)}
-    assert set().union(*widths) <= cores
