@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
-from kernelproof.types import Verification
+from kernelproof.problems import open_suite
+from kernelproof.types import Problem, Verification, VerifySettings
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import learn_toolchain
 from kernelproof.verifier.engine.referee_process import RefereeLost, RefereeProcess
@@ -53,6 +55,20 @@ class Court:
                 self._referees.replace(referee)
                 self._ahead = None
                 raise
+
+    def verdict(self, source: str, problem: Problem | str, **settings: Any) -> Verification:
+        """The verdict on a source for a problem, or a packaged one's id: one trial on a CPU, not timed."""
+        chosen = open_suite().find(problem) if isinstance(problem, str) else problem
+        plain = {
+            "backend": "cpp",
+            "size": "small" if "small" in chosen.sizes else "full",
+            "trials": 1,
+            "own_kernel": False,
+            "measure": False,
+            "threads": 1,
+        }
+        wanted = VerifySettings.model_validate(plain | settings)
+        return self.judge(VerifyRequest(problem=chosen, source=source, settings=wanted, device="cpu"))
 
     @contextmanager
     def _own_folder(self) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +136,13 @@ def test_every_member_runs_somewhere() -> None:
         f"{path.parent.name}/{path.stem}" for path in CORPUS.glob("*/*.py") if path.parent.name != "problems"
     }
     assert files == runs
+
+
+def test_what_a_processor_can_show_is_judged_on_one() -> None:
+    files = {path.stem for path in (CORPUS / "honest").glob("*.py")}
+    here, there = ({m.name for m in members(device) if m.kind == "honest"} for device in DEVICES)
+    interpreted = {name for name in here if name.startswith("triton_")}  # not all: an interpreter has limits
+    elsewhere = ("cuda_", "gpu_", "triton_")
+    assert {name for name in files if not name.startswith(elsewhere)} == here - interpreted
+    assert interpreted or find_spec("triton") is None
+    assert {name for name in files if not name.startswith("cpp_")} == there

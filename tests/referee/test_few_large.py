@@ -5,41 +5,30 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernelproof.problems import read_problem
-from kernelproof.verifier.contestant.loop import OutputMeta
 from kernelproof.verifier.referee.correctness import tolerance
 from kernelproof.verifier.referee.correctness.oracle import Expected, Oracle
-from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from tests.referee.corpus import CORPUS
+from tests.referee.problems import CPU, oracle_of, text
 
-CPU = torch.device("cpu")
 SIDE, SPIKE = 512, 500.0
-PRODUCT = f"""
-import torch
-from torch import nn
-
-class Model(nn.Module):
-    def forward(self, a, b):
-        return a @ b
-
-def get_inputs():
+PRODUCT = text(
+    "return a @ b",
+    "*drawn()",
+    names="a, b",
+    top=f"""
+def drawn():
     a, b = torch.randn({SIDE}, {SIDE}), torch.randn({SIDE}, {SIDE})
     for n in range(8):  # they meet in a product of Strassen's, not in the result
         a[17 * n + 1, 3 * n] = {SPIKE}
         b[{SIDE // 2} + 3 * n, {SIDE // 2} + 13 * n + 3] = -{SPIKE}
-    return [a, b]
-
-def get_init_inputs():
-    return []
-"""
+    return a, b
+""",
+)
 
 
 @pytest.fixture(scope="module")
 def oracle(tmp_path_factory: pytest.TempPathFactory) -> Oracle:
-    path = tmp_path_factory.mktemp("product") / "product.py"
-    path.write_text(PRODUCT)
-    loaded = LoadedProblem(read_problem(path), "full")
-    return Oracle(loaded, loaded.construct(0, CPU), OutputMeta(None, []), CPU, "fp32")
+    return oracle_of(tmp_path_factory.mktemp("product"), PRODUCT)
 
 
 def expected(oracle: Oracle, name: str) -> Expected:

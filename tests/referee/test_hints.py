@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelproof.problems import open_suite
-from kernelproof.types import Status, Verification, VerifySettings
-from kernelproof.types.verification import VerifyRequest
+from kernelproof.types import Status
 from tests.referee.court import Court
 
 pytestmark = pytest.mark.ci
@@ -25,24 +23,15 @@ class ModelNew(nn.Module):
 ALIKE = "the error is as large as products of TF32 or float16 operands would make it"
 
 
-def judged(court: Court, source: str, problem: str) -> Verification:
-    settings = VerifySettings(
-        backend="cpp", size="small", trials=1, own_kernel=False, measure=False, threads=1
-    )
-    return court.judge(
-        VerifyRequest(problem=open_suite().find(problem), source=source, settings=settings, device="cpu")
-    )
-
-
 def test_operands_are_suspected_where_drawn_inputs_show_it(court: Court) -> None:
-    verdict = judged(court, PRODUCT.format(when="True"), "level1/4")
+    verdict = court.verdict(PRODUCT.format(when="True"), "level1/4")
     assert verdict.status is Status.WRONG_OUTPUT
     assert verdict.reason.startswith("values: drawn: ")
     assert ALIKE in verdict.reason
 
 
 def test_operands_are_not_suspected_after_exact_products_of_drawn_inputs(court: Court) -> None:
-    verdict = judged(court, PRODUCT.format(when="a.abs().max() > 100"), "level1/4")
+    verdict = court.verdict(PRODUCT.format(when="a.abs().max() > 100"), "level1/4")
     assert verdict.status is Status.WRONG_OUTPUT
     assert verdict.reason.startswith("values: large: ")
     assert verdict.errors[-1].relative_norm < 1e-3  # of the same size
@@ -67,7 +56,7 @@ class ModelNew(nn.Module):
 
 
 def test_weights_under_other_names_are_named(court: Court) -> None:
-    verdict = judged(court, OWN.format(layer="self.mine", more=""), "level2/4")
+    verdict = court.verdict(OWN.format(layer="self.mine", more=""), "level2/4")
     assert verdict.status is Status.WRONG_OUTPUT
     assert verdict.reason.startswith("values: drawn: ")
     assert verdict.reason.endswith(
@@ -80,7 +69,7 @@ def test_weights_under_other_names_are_named(court: Court) -> None:
 def test_many_and_long_names_are_cut(court: Court) -> None:
     many = "self.mine = nn.ParameterDict({f'{n}' * 80: torch.randn(1) for n in range(9)})"
     source = OWN.format(layer="self.other", more="").replace("torch.randn(7)", many)
-    verdict = judged(court, source, "level2/4")
+    verdict = court.verdict(source, "level2/4")
     assert "11 of ModelNew's kept" in verdict.reason
     assert ", ...): names" in verdict.reason
     assert "0" * 40 in verdict.reason
@@ -88,20 +77,20 @@ def test_many_and_long_names_are_cut(court: Court) -> None:
 
 
 def test_weights_that_match_are_not_blamed(court: Court) -> None:
-    verdict = judged(court, OWN.format(layer="self.linear", more=" * 2"), "level2/4")
+    verdict = court.verdict(OWN.format(layer="self.linear", more=" * 2"), "level2/4")
     assert verdict.status is Status.WRONG_OUTPUT
     assert "partner" not in verdict.reason
 
 
 def test_weights_are_not_blamed_for_rounding(court: Court) -> None:
     source = OWN.format(layer="self.mine", more=" * 1.001").replace("torch.randn(7)", "pass")
-    verdict = judged(court, source, "level2/4")
+    verdict = court.verdict(source, "level2/4")
     assert verdict.status is Status.WRONG_OUTPUT
     assert "partner" not in verdict.reason
 
 
 def test_an_exception_without_a_message_names_its_line(court: Court) -> None:
     source = PRODUCT.format(when="False").replace("return a @ b", "assert a.shape == b.shape[:1]")
-    verdict = judged(court, source, "level1/4")
+    verdict = court.verdict(source, "level1/4")
     assert verdict.status is Status.RUNTIME_ERROR
     assert verdict.reason == "AssertionError at `assert a.shape == b.shape[:1]`"

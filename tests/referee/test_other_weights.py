@@ -8,45 +8,25 @@ import pytest
 import torch
 from torch import nn
 
-from kernelproof.problems import open_suite, read_problem
-from kernelproof.types import Check, CheckOutcome, Flag, Problem, Status, Verification, VerifySettings
-from kernelproof.types.verification import VerifyRequest
+from kernelproof.types import Check, CheckOutcome, Flag, Problem, Status, Verification
 from kernelproof.verifier.referee.checks.weights import learned_constants, other_values
 from tests.referee.court import Court
+from tests.referee.problems import as_candidate, text, written
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 LEFT_OUT = (CORPUS / "honest" / "mixer_norms_without_scale.py").read_text()
-PROBLEM = """
-import torch
-from torch import nn
+PROBLEM = text(
+    "return self.linear(self.norm(x))",
+    "torch.randn(33, 65)",
+    "self.norm = nn.BatchNorm1d(features).eval(); self.linear = nn.Linear(features, features)",
+    parameters="features",
+    arguments="65",
+)
+USED = as_candidate(PROBLEM)
 
 
-class Model(nn.Module):
-    def __init__(self, features):
-        super().__init__()
-        self.norm = nn.BatchNorm1d(features).eval()
-        self.linear = nn.Linear(features, features)
-
-    def forward(self, x):
-        return self.linear(self.norm(x))
-
-
-def get_inputs():
-    return [torch.randn(33, 65)]
-
-
-def get_init_inputs():
-    return [65]
-"""
-USED = PROBLEM.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
-
-
-def judged(court: Court, source: str, problem: Problem) -> Verification:
-    settings = VerifySettings(
-        backend="cpp", size=min(problem.sizes, key=lambda name: name != "small"), trials=1,
-        own_kernel=False, measure=False, threads=1,
-    )  # fmt: skip
-    verdict = court.judge(VerifyRequest(problem=problem, source=source, settings=settings, device="cpu"))
+def judged(court: Court, source: str, problem: Problem | str) -> Verification:
+    verdict = court.verdict(source, problem)
     assert verdict.status is Status.CORRECT, f"{verdict.reason}\n{verdict.details}"
     return verdict
 
@@ -58,13 +38,12 @@ def look(verdict: Verification) -> Check:
 
 @pytest.fixture
 def normed(tmp_path: Path) -> Problem:
-    (tmp_path / "normed.py").write_text(PROBLEM)
-    return read_problem(tmp_path / "normed.py")
+    return written(tmp_path, PROBLEM)
 
 
 @pytest.mark.ci
 def test_norms_without_their_scale_are_a_flag(court: Court) -> None:
-    verdict = judged(court, LEFT_OUT, open_suite().find("level3/2"))
+    verdict = judged(court, LEFT_OUT, "level3/2")
     assert verdict.flags == (Flag.WEIGHTS_SPECIALISED,)
     assert look(verdict).outcome is CheckOutcome.FAIL
     assert look(verdict).figures == {"changed": 4, "inputs": 0, "first": "token_norm.weight"}
@@ -75,7 +54,7 @@ def test_norms_without_their_scale_are_a_flag(court: Court) -> None:
 def test_norms_with_their_scale_are_right(court: Court) -> None:
     source = LEFT_OUT.replace("self.normed(x).transpose", "self.token_norm(x).transpose")
     source = source.replace("self.channel_mlp(self.normed(x))", "self.channel_mlp(self.channel_norm(x))")
-    verdict = judged(court, source, open_suite().find("level3/2"))
+    verdict = judged(court, source, "level3/2")
     assert verdict.flags == ()
     assert look(verdict).outcome is CheckOutcome.PASS
 
@@ -117,23 +96,11 @@ def test_a_process_that_ends_is_a_flag(court: Court, normed: Problem) -> None:
     assert "crash" in look(verdict).seen
 
 
-GIVEN = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x, scale, shift):
-        return x * scale + shift
-
-
-def get_inputs():
-    return [torch.randn(33, 65), torch.ones(65), torch.zeros(65)]
-
-
-def get_init_inputs():
-    return []
-"""
+GIVEN = text(
+    "return x * scale + shift",
+    "torch.randn(33, 65), torch.ones(65), torch.zeros(65)",
+    names="x, scale, shift",
+)
 
 
 @pytest.mark.ci
@@ -141,9 +108,8 @@ def get_init_inputs():
 def test_inputs_of_ones_and_zeros_get_other_values_too(
     court: Court, tmp_path: Path, work: str, used: bool
 ) -> None:
-    (tmp_path / "given.py").write_text(GIVEN)
-    source = GIVEN.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
-    verdict = judged(court, source.replace("x * scale + shift", work), read_problem(tmp_path / "given.py"))
+    source = as_candidate(GIVEN).replace("x * scale + shift", work)
+    verdict = judged(court, source, written(tmp_path, GIVEN))
     assert (Flag.WEIGHTS_SPECIALISED in verdict.flags) is not used
     assert look(verdict).figures == {"changed": 0, "inputs": 2}
 

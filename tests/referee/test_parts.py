@@ -61,85 +61,73 @@ def test_shares_add_up_to_the_whole(some: list[Member], tmp_path: Path) -> None:
     assert f"accepted of {bad} cheats, wrong and faulty: 0" in found.stdout
 
 
-def test_who_is_missing_is_named(some: list[Member], tmp_path: Path) -> None:
-    found = add("--add", write(tmp_path / "part.json", [record(member) for member in some[1:]]))
-    assert found.returncode == 1
-    assert f"missing: 1\n  {some[0].id}\n" in found.stdout
-
-
-def test_a_verdict_on_another_wording_does_not_count(some: list[Member], tmp_path: Path) -> None:
-    records = [record(some[0], candidate="0" * 64), *map(record, some[1:])]
-    found = add("--add", write(tmp_path / "part.json", records))
-    assert found.returncode == 1
-    assert f"judged in another wording only: 1\n  {some[0].id}\nmissing: 1\n" in found.stdout
-
-
-def test_only_who_is_in_no_file_is_no_longer_in_the_corpus(some: list[Member], tmp_path: Path) -> None:
+def test_what_is_not_as_it_should_be_is_named(some: list[Member], tmp_path: Path) -> None:
+    """One is missing, one was judged in another wording, one is no member any more; an honest one was once
+    refused and once not, and a cheat was accepted."""
+    honest = [member for member in some if member.kind == "honest"]
+    cheat = next(member for member in some if member.kind == "cheats")
     other = next(member for member in members("cpu") if member.kind == "faults")
-    records = [record(some[0], name="who_was_taken_out"), record(other), *map(record, some)]
-    found = add("--add", write(tmp_path / "part.json", records))
-    assert found.returncode == 0
-    assert f"no longer in the corpus: 1\n  {some[0].kind}/who_was_taken_out\n" in found.stdout
+    missing, stale, unsteady = honest[:3]
+    rest = [record(member) for member in some if member not in (missing, stale, cheat)]
+    refused = record(unsteady, status="wrong_output", miss="wrong_output instead of correct: because")
+    accepted = record(cheat, status="correct", miss="correct instead of wrong_output: it was not seen")
+    gone = [record(missing, name="who_was_taken_out"), record(other)]
+    parts = [refused, record(stale, candidate="0" * 64)], [*gone, *rest, accepted]
+    found = add("--add", *(write(tmp_path / f"{n}.json", part) for n, part in enumerate(parts)))
+    assert found.returncode == 1
+    for said in (
+        f"missing: 2\n  {missing.id}\n  {stale.id}\n",
+        f"judged in another wording only: 1\n  {stale.id}\n",
+        f"no longer in the corpus: 1\n  {missing.kind}/who_was_taken_out\n",
+        f"judged more than once: 1\n  {unsteady.id} (2 times)\n",
+        f"ended in several ways: 1\n  {unsteady.id}\n",
+        "honest and harmless: 1",
+        f"  {unsteady.id}: wrong_output instead of correct: because",
+        "cheats, wrong and faulty: 1",
+    ):
+        assert said in found.stdout
     assert other.id not in found.stdout
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
-def test_one_undeserved_verdict_outweighs_others(some: list[Member], tmp_path: Path, first: bool) -> None:
-    honest = next(member for member in some if member.kind == "honest")
-    refused = record(honest, status="wrong_output", miss="wrong_output instead of correct: because")
-    good, bad = (
-        write(tmp_path / "good.json", list(map(record, some))),
-        write(tmp_path / "bad.json", [refused]),
-    )
-    found = add("--add", *((bad, good) if first else (good, bad)))
-    assert found.returncode == 1
-    assert f"judged more than once: 1\n  {honest.id} (2 times)\n" in found.stdout
-    assert f"ended in several ways: 1\n  {honest.id}\n" in found.stdout
-    assert "honest and harmless: 1" in found.stdout
-    assert f"  {honest.id}: wrong_output instead of correct: because" in found.stdout
-
-
-def test_an_accepted_cheat_is_told(some: list[Member], tmp_path: Path) -> None:
-    cheat = next(member for member in some if member.kind == "cheats")
-    rest = [record(member) for member in some if member is not cheat]
-    accepted = record(cheat, status="correct", miss="correct instead of wrong_output: it was not seen")
-    found = add("--add", write(tmp_path / "part.json", [*rest, accepted]))
-    assert found.returncode == 1
-    assert "cheats, wrong and faulty: 1" in found.stdout
-
-
 @pytest.mark.ci
-def test_several_verifiers_are_refused_unless_asked_for(some: list[Member], tmp_path: Path) -> None:
-    records = [record(some[0], verifier="1.0 policy:abd code:def"), *map(record, some[1:])]
-    part = write(tmp_path / "part.json", records)
-    found = add("--add", part)
-    assert found.returncode == 2
-    assert "several verifiers or policies: 1.0 policy:abc code:def" in found.stderr
-    allowed = add("--mixed", "--add", part)
-    assert allowed.returncode == 0
-    assert "judged by 1.0 policy:abd code:def: 1\n" in allowed.stdout
-
-
-@pytest.mark.ci
-def test_several_devices_are_refused_unless_one_is_said(some: list[Member], tmp_path: Path) -> None:
-    here, there = map(record, some), [record(some[0], device="cuda", place="a GPU")]
-    parts = write(tmp_path / "here.json", list(here)), write(tmp_path / "there.json", there)
-    found = add("--add", *parts)
-    assert found.returncode == 2
-    assert "cpu and cuda: say --device" in found.stderr
-    assert add("--device", "cpu", "--add", *parts).returncode == 0
-    other = add("--device", "cuda", "--add", *parts)
-    assert other.returncode == 1
-    assert "a processor" not in other.stdout
+@pytest.mark.parametrize(
+    ("changed", "error", "option", "code", "says"),
+    [
+        (
+            {"verifier": "1.0 policy:abd code:def"},
+            "several verifiers or policies: 1.0 policy:abc code:def",
+            ["--mixed"],
+            0,
+            "judged by 1.0 policy:abd code:def: 1\n",
+        ),
+        ({"device": "cuda"}, "cpu and cuda: say --device", ["--device", "cuda"], 1, "device cuda: "),
+    ],
+    ids=["verifiers", "devices"],
+)
+def test_records_of_several_are_added_only_where_that_is_asked_for(
+    some: list[Member],
+    tmp_path: Path,
+    changed: dict[str, str],
+    error: str,
+    option: list[str],
+    code: int,
+    says: str,
+) -> None:
+    here, there = list(map(record, some[1:])), [record(some[0], **changed)]
+    part = write(tmp_path / "part.json", here + there)
+    refused = add("--add", part)
+    assert refused.returncode == 2
+    assert error in refused.stderr
+    asked = add(*option, "--add", part)
+    assert asked.returncode == code
+    assert says in asked.stdout
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("text", ["{", '{"kind": "honest"}', '[{"kind": "honest"}]'])
+@pytest.mark.parametrize("text", ["{", '[{"kind": "honest"}]'])
 def test_what_is_no_part_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "part.json"
     path.write_text(text)
     found = add("--add", path)
     assert found.returncode == 2
     assert str(path) in found.stderr
-    assert "Traceback" not in found.stderr

@@ -3,54 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kernelproof.problems import open_suite, read_problem
-from kernelproof.types import Check, Flag, Status, Verification, VerifySettings
-from kernelproof.types.verification import VerifyRequest
+from kernelproof.problems import read_problem
+from kernelproof.types import Check, Flag, Status, Verification
 from tests.referee.court import Court
+from tests.referee.problems import as_candidate, text, written
 
 pytestmark = pytest.mark.ci
 
 CORPUS = Path(__file__).parents[2] / "corpus"
+LEVEL = "level2/1"
 FOLDED = (CORPUS / "honest" / "conv_scale_folded_in_place.py").read_text()
 SWIGLU = (CORPUS / "honest" / "swiglu_norm_folded_in_place.py").read_text()
-STATED = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self, features):
-        super().__init__()
-        self.linear = nn.Linear(features, features)
-        self.register_buffer("calls", torch.zeros(1))
-
-    def forward(self, x):
-        self.calls += 1
-        return self.linear(x) * 3.0 + self.calls.clamp(max=2)
-
-
-def get_inputs():
-    return [torch.randn(33, 65)]
-
-
-def get_init_inputs():
-    return [65]
-"""
-
-
-def judged(court: Court, source: str, problem: Any = "level2/1", **changes: Any) -> Verification:
-    settings = {"backend": "cpp", "trials": 1, "own_kernel": False, "measure": False, "threads": 1, **changes}
-    found = open_suite().find(problem) if isinstance(problem, str) else problem
-    if "small" in found.sizes:
-        settings = {"size": "small", **settings}
-    request = VerifyRequest(
-        problem=found, source=source, settings=VerifySettings.model_validate(settings), device="cpu"
-    )
-    return court.judge(request)
+STATED = text(
+    "self.calls += 1; return self.linear(x) * 3.0 + self.calls.clamp(max=2)",
+    "torch.randn(33, 65)",
+    'self.linear = nn.Linear(65, 65); self.register_buffer("calls", torch.zeros(1))',
+)
 
 
 def weights(verdict: Verification) -> Check:
@@ -60,7 +31,7 @@ def weights(verdict: Verification) -> Check:
 
 
 def test_what_is_folded_is_kept_and_said(court: Court) -> None:
-    verdict = judged(court, FOLDED)
+    verdict = court.verdict(FOLDED, LEVEL)
     check = weights(verdict)
     assert verdict.status is Status.CORRECT, f"{verdict.reason}\n{verdict.details}"
     assert check.figures == {"reference": 2, "candidate": 2, "matched": 2, "equal_before": 0, "kept": 2}
@@ -72,7 +43,7 @@ def test_what_is_folded_is_kept_and_said(court: Court) -> None:
 
 
 def test_only_what_differed_is_kept(court: Court) -> None:
-    check = weights(judged(court, SWIGLU, "level3/6"))
+    check = weights(court.verdict(SWIGLU, "level3/6"))
     assert (check.figures["equal_before"], check.figures["kept"]) == (1, 3)
 
 
@@ -80,7 +51,7 @@ def test_numbers_drawn_on_import_move_nothing(court: Court) -> None:
     """ModelNew is constructed from the seed's state whatever was drawn before."""
     source = FOLDED.replace("class ModelNew", "torch.randn(1000)\ntorch.manual_seed(5)\n\n\nclass ModelNew")
     source = source.replace(".mul_(scale)", ".mul_(1.0)").replace("self.conv(x)", "self.conv(x).mul(2.0)")
-    verdict = judged(court, source)
+    verdict = court.verdict(source, LEVEL)
     assert verdict.status is Status.CORRECT, verdict.reason
     assert weights(verdict).figures == {"reference": 2, "candidate": 2, "matched": 2, "equal_before": 2}
 
@@ -92,21 +63,21 @@ def test_another_order_of_drawing_gets_the_references_values(court: Court) -> No
     gate = "        self.gate = nn.Linear(features, hidden, bias=False)\n"
     up = gate.replace("gate", "up")
     source = source.replace(gate + up, up + gate).replace("+ self.eps)", "+ self.eps) * self.norm.weight")
-    verdict = judged(court, source, "level3/6")
+    verdict = court.verdict(source, "level3/6")
     assert verdict.status is Status.CORRECT, verdict.reason
     assert "kept" not in weights(verdict).figures
     assert weights(verdict).figures["equal_before"] == 2
 
 
 def test_who_is_wrong_both_ways_is_told_of_the_lesser_error(court: Court) -> None:
-    wrong = judged(court, FOLDED.replace(".amin(dim=1", ".mul(1.001).amin(dim=1"))
+    wrong = court.verdict(FOLDED.replace(".amin(dim=1", ".mul(1.001).amin(dim=1"), LEVEL)
     assert wrong.status is Status.WRONG_OUTPUT
     assert "the error is 0.001 of the result in norm" in wrong.reason
     assert "with the reference's values over them it was wrong by 0.499" in weights(wrong).seen
     (error,) = wrong.errors or (None,)
     assert error is None or error.relative_norm < 0.01
 
-    wrong = judged(court, FOLDED.replace(".amin(dim=1", ".mul(1.998).amin(dim=1"))
+    wrong = court.verdict(FOLDED.replace(".amin(dim=1", ".mul(1.998).amin(dim=1"), LEVEL)
     assert "the error is 0.001 of the result in norm" in wrong.reason
     assert "with the 2 as ModelNew made them it is wrong by 0.998 in norm" in weights(wrong).seen
 
@@ -117,22 +88,20 @@ def test_who_folds_and_fails_when_made_again_is_told_of_the_first(court: Court) 
         "return self.conv(x)",
         "return (self.conv(x) if float(self.conv.weight.abs().max()) < 0.12 else 1 / 0)",
     )
-    verdict = judged(court, source)
+    verdict = court.verdict(source, LEVEL)
     assert verdict.status is Status.WRONG_OUTPUT
     assert "with the 2 as ModelNew made them it fails too" in weights(verdict).seen
 
 
 def test_a_state_begins_anew_with_the_candidate(court: Court, tmp_path: Path) -> None:
     """The reference's own state had moved on in the first trial: it starts again beside the new process."""
-    (tmp_path / "stated.py").write_text(STATED)
-    source = STATED.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
-    source = source.replace("features)\n        self.reg", "features)\n        self.fold()\n        self.reg")
-    source = source.replace("* 3.0 ", "").replace(
-        "    def forward",
-        "    @torch.no_grad()\n    def fold(self):\n        self.linear.weight.mul_(3.0)\n"
-        "        self.linear.bias.mul_(3.0)\n\n    def forward",
+    folds = "with torch.no_grad(): self.linear.weight.mul_(3.0), self.linear.bias.mul_(3.0)"
+    source = (
+        as_candidate(STATED)
+        .replace("* 3.0 ", "")
+        .replace("\n\n    def forward", f"\n        {folds}\n\n    def forward")
     )
-    verdict = judged(court, source, read_problem(tmp_path / "stated.py"))
+    verdict = court.verdict(source, written(tmp_path, STATED))
     assert verdict.status is Status.CORRECT, f"{verdict.reason}\n{verdict.details}"
     assert verdict.flags == ()
     assert weights(verdict).figures["kept"] == 2
@@ -146,14 +115,14 @@ def test_statistics_still_follow_beside_a_folded_weight(court: Court) -> None:
     drawn = "".join(f"        nn.init.normal_(self.norm.{name})\n" for name in ("weight", "bias"))
     source = source.replace(norm, norm + drawn + "        self.norm.weight.data.mul_(2.0)\n")
     problem = read_problem(CORPUS / "problems" / "batch_norm_train.py")
-    verdict = judged(court, source, problem)
+    verdict = court.verdict(source, problem)
     assert verdict.status is Status.CORRECT, verdict.reason
     assert (verdict.flags, weights(verdict).figures["kept"]) == ((), 1)
 
 
 @pytest.mark.slow
 def test_what_is_kept_is_kept_by_a_second_pair(court: Court) -> None:
-    verdict = judged(court, FOLDED, measure=True, rigor="publish", measure_seconds=0.3)
+    verdict = court.verdict(FOLDED, LEVEL, measure=True, rigor="publish", measure_seconds=0.3)
     assert verdict.status is Status.CORRECT, f"{verdict.reason}\n{verdict.details}"
     looks = [check for check in verdict.checks if check.name == "weights"]
     assert len(looks) > 1

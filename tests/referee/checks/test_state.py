@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.problems import read_problem
-from kernelproof.types import Check, CheckOutcome, Flag, Status, Verification, VerifySettings
-from kernelproof.types.verification import VerifyRequest
+from kernelproof.types import Check, CheckOutcome, Flag, Status, Verification
 from tests.referee.court import Court
 
 pytestmark = pytest.mark.ci
@@ -28,9 +27,7 @@ def judged(court: Court, *updates: str) -> Verification:
     source = CANDIDATE.replace(first, f"        {'; '.join(updates) or 'pass'}\n")
     for line in others:
         source = source.replace(line, "")
-    settings = VerifySettings(backend="cpp", trials=1, own_kernel=False, measure=False, threads=1)
-    request = VerifyRequest(problem=read_problem(PROBLEM), source=source, settings=settings, device="cpu")
-    return court.judge(request)
+    return court.verdict(source, read_problem(PROBLEM))
 
 
 def look(verdict: Verification) -> Check:

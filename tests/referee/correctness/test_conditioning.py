@@ -5,38 +5,26 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernelproof.problems import read_problem
-from kernelproof.verifier.contestant.loop import OutputMeta
 from kernelproof.verifier.referee.correctness.oracle import Expected, Oracle
-from kernelproof.verifier.referee.inputs.problem import LoadedProblem
+from tests.referee.problems import CPU, oracle_of, text
 
-CPU = torch.device("cpu")
 ROWS, STEEP, CLOSE = 1 << 18, 2.0**22, 2
 """One row of so many has two scores that are CLOSE roundings apart: which one wins, rounding decides."""
-CHOICE = f"""
-import torch
-from torch import nn
-
-class Model(nn.Module):
-    def forward(self, x):
-        return torch.softmax({STEEP} * x, -1)
-
-def get_inputs():
+CHOICE = text(
+    f"return torch.softmax({STEEP} * x, -1)",
+    "drawn()",
+    top=f"""
+def drawn():
     x = torch.tensor([1.0, 0.5]).repeat({ROWS}, 1)
     x[7, 1] = 1.0 - {CLOSE} * 2.0**-24
-    return [x]
-
-def get_init_inputs():
-    return []
-"""
+    return x
+""",
+)
 
 
 @pytest.fixture(scope="module")
 def oracle(tmp_path_factory: pytest.TempPathFactory) -> Oracle:
-    path = tmp_path_factory.mktemp("choice") / "choice.py"
-    path.write_text(CHOICE)
-    loaded = LoadedProblem(read_problem(path), "full")
-    return Oracle(loaded, loaded.construct(0, CPU), OutputMeta(None, []), CPU, "fp32")
+    return oracle_of(tmp_path_factory.mktemp("choice"), CHOICE)
 
 
 def expected(oracle: Oracle, *, forgiving: bool = True) -> Expected:

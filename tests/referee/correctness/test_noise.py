@@ -11,49 +11,23 @@ import torch
 
 from kernelproof.problems import read_problem
 from kernelproof.types import CheckOutcome, Flag, Status, VerifySettings
-from kernelproof.types.verification import VerifyRequest
-from kernelproof.verifier.contestant.loop import OutputMeta
 from kernelproof.verifier.referee.correctness.oracle import Expected, Oracle
-from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.inputs.variants import VARIANTS
 from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
+from tests.referee import problems
+from tests.referee.corpus import CORPUS
 from tests.referee.court import Court
+from tests.referee.problems import CPU, as_candidate, text
 from tests.referee.timing.test_timed_outputs import Slot
 
-CPU = torch.device("cpu")
-BAD = Path(__file__).parents[2] / "problems" / "bad"
-PROBLEM = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("calls", torch.zeros(()))
-        self.table = nn.Embedding(9, 99)
-
-    def forward(self, x):
-        {body}
-
-
-def get_inputs():
-    return [{inputs}]
-
-
-def get_init_inputs():
-    return []
-"""
+INIT = 'self.register_buffer("calls", torch.zeros(())); self.table = nn.Embedding(9, 99)'
 GROUPS, WIDTH = 3, 1024
 MEAN_OF_NORM = f"return nn.functional.group_norm(x, {GROUPS}).mean((1, 2))"
 VOLUMES = f"torch.rand(8, 6, {WIDTH})"
 
 
-def oracle_of(tmp_path: Path, body: str, inputs: str = VOLUMES) -> Oracle:
-    path = tmp_path / "problem.py"
-    path.write_text(PROBLEM.format(body=body, inputs=inputs))
-    loaded = LoadedProblem(read_problem(path), "full")
-    return Oracle(loaded, loaded.construct(0, CPU), OutputMeta(None, []), CPU, "fp32")
+def oracle_of(folder: Path, body: str, inputs: str = VOLUMES) -> Oracle:
+    return problems.oracle_of(folder, text(body, inputs, INIT))
 
 
 def drawn(oracle: Oracle, seed: int = 3) -> Expected:
@@ -237,20 +211,9 @@ def test_timed_outputs_are_held_to_the_same(tmp_path: Path, trials: int) -> None
         assert outputs.wrong(place, [x], 0) is not None
 
 
-CANDIDATE = """
-import torch
-from torch import nn
-
-
-class ModelNew(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(65, 129)
-        self.norm = nn.LayerNorm(129)
-
-    def forward(self, x):
-        return RESULT
-"""
+CANDIDATE = as_candidate(
+    text("return RESULT", "", "self.linear = nn.Linear(65, 129); self.norm = nn.LayerNorm(129)")
+)
 IN_TURN = "(self.norm(self.linear(x)).cumsum(-1)[:, -1] / 129).contiguous()"
 
 
@@ -265,12 +228,8 @@ IN_TURN = "(self.norm(self.linear(x)).cumsum(-1)[:, -1] / 129).contiguous()"
 )
 def test_a_whole_verification(court: Court, result: str, status: Status, flags: tuple[Flag, ...]) -> None:
     """Zeros are the exact result; they are right with a fresh model's weights only, and flagged for that."""
-    settings = VerifySettings(
-        backend="cpp", size="full", trials=2, own_kernel=False, measure=False, threads=1
-    )
-    problem = read_problem(BAD / "rounding_noise.py")
-    source = CANDIDATE.replace("RESULT", result)
-    verdict = court.judge(VerifyRequest(problem=problem, source=source, settings=settings, device="cpu"))
+    problem = read_problem(CORPUS.parent / "problems" / "bad" / "rounding_noise.py")
+    verdict = court.verdict(CANDIDATE.replace("RESULT", result), problem, trials=2)
     assert verdict.status is status, verdict.reason
     assert set(flags) <= set(verdict.flags)
     if status is Status.CORRECT:

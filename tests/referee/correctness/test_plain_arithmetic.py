@@ -16,37 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from kernelproof.problems import read_problem
-from kernelproof.verifier.contestant.loop import OutputMeta
 from kernelproof.verifier.referee.correctness import tolerance
 from kernelproof.verifier.referee.correctness.oracle import Judgement, Oracle
 from kernelproof.verifier.referee.correctness.plain_arithmetic import Steps, eleven_bits, in_turn
-from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.inputs.variants import ACCURATE, VARIANTS, finite
+from tests.referee.problems import CPU, oracle_of, text
 
-CPU = torch.device("cpu")
-PROBLEM = """
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        {layers}
-
-    def forward(self, x):
-        return {result}
-
-
-def get_inputs():
-    return [{inputs}]
-
-
-def get_init_inputs():
-    return []
-"""
 Candidate = Callable[[nn.Module, torch.Tensor], torch.Tensor]
 
 
@@ -166,13 +141,11 @@ COARSE: dict[tuple[str, str], Candidate] = {
 
 @pytest.fixture(scope="module")
 def oracles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Oracle]:
-    made = {}
-    for name, (layers, result, inputs) in PROBLEMS.items():
-        path = tmp_path_factory.mktemp("plain") / f"{name.replace(' ', '_')}.py"
-        path.write_text(PROBLEM.format(layers=layers, result=result, inputs=inputs))
-        loaded = LoadedProblem(read_problem(path), "full")
-        made[name] = Oracle(loaded, loaded.construct(0, CPU), OutputMeta(None, []), CPU, "fp32")
-    return made
+    folder = tmp_path_factory.mktemp("plain")
+    return {
+        name: oracle_of(folder, text(f"return {result}", inputs, layers))
+        for name, (layers, result, inputs) in PROBLEMS.items()
+    }
 
 
 def judged(oracle: Oracle, candidate: Candidate, trial: str, number: int) -> Judgement | None:

@@ -12,10 +12,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelproof.backends import backend
 from kernelproof.types import Build, BuildState, Kernels, Launch, Origin
 from kernelproof.verifier.contestant.profiling import (
     BY_TORCH,
     MAX_ENTRIES,
+    MAX_KERNELS,
     MAX_NAME,
     Span,
     Watched,
@@ -25,8 +27,8 @@ from kernelproof.verifier.contestant.profiling import (
 )
 from kernelproof.verifier.referee.provenance import reports
 from kernelproof.verifier.referee.provenance.kernels import lacking, library_compute
-from kernelproof.verifier.referee.provenance.origins import Evidence, origin
-from kernelproof.verifier.referee.provenance.reports import read
+from kernelproof.verifier.referee.provenance.origins import Evidence, evidence, origin
+from kernelproof.verifier.referee.provenance.reports import read, read_report
 
 
 def build(library: Path, name: str = "own") -> Build:
@@ -39,77 +41,59 @@ IMAGE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("relu_kernel(float const*, float*, long)", Origin.OWN),
-        ("void my::scale<float>(float*)", Origin.OWN),
-        ("plain_kernel", Origin.OWN),
-        ("(anonymous namespace)::tile(float*)", Origin.OWN),
-        ("void cub::DeviceReduceOfOne<float, (int)256>(float const*, float*)", Origin.OWN),
-        ("ampere_like_thing(float*)", Origin.OWN),
-        ("kernel(float*)", Origin.UNKNOWN),
-        ("elu_kernel(float*)", Origin.UNKNOWN),
-        ("add_kernel_0d1d2d", Origin.UNKNOWN),
-        ("fused_softmax", Origin.UNKNOWN),
-        ("dot_kernel", Origin.UNKNOWN),
-        ("void dot_kernel<float, 128, 0>(float*)", Origin.LIBRARY),
-        ("triton_poi_fused_relu_0", Origin.INDUCTOR),
-        ("triton_tem_fused_mm_1", Origin.INDUCTOR),
-        ("Memcpy DtoD (Device -> Device)", Origin.COPY),
-        ("Memset (Device)", Origin.COPY),
-        (
-            "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
-            "std::array<char*, 1ul> >(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)",
-            Origin.COPY,
-        ),
-        (
-            "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<"
-            "at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}::operator()() const",
-            Origin.COPY,
-        ),
-        (
-            "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::"
-            "launch_clamp_scalar(at::TensorIteratorBase&, c10::Scalar, c10::Scalar)",
-            Origin.LIBRARY,
-        ),
-        ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >(float)", Origin.LIBRARY),
-        (
-            "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false>(float*)",
-            Origin.LIBRARY,
-        ),
-        ("void at_cuda_detail::cub::DeviceScanKernel<int>(int*)", Origin.LIBRARY),
-        ("void cub::CUB_300001_SM_900::DeviceRadixSortOnesweepKernel<int>(int*)", Origin.LIBRARY),
-        ("void thrust::cuda_cub::core::_kernel_agent<int>(int*)", Origin.LIBRARY),
-        (
-            "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_warpsize2x2x1_ffma_aligna4",
-            Origin.LIBRARY,
-        ),
-        ("sm90_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckrsc_nchw_tilesize128x128x16", Origin.LIBRARY),
-        ("ampere_sgemm_128x64_tn", Origin.LIBRARY),
-        ("volta_scudnn_128x64_relu_interior_nn_v1", Origin.LIBRARY),
-        ("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_TNT", Origin.LIBRARY),
-        (
-            "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x128_8x4_nn_align1>(cutlass::Params)",
-            Origin.LIBRARY,
-        ),
-        ("void cublasLt::splitKreduce_kernel<32, 16, int, float>(float*)", Origin.LIBRARY),
-        ("void splitKreduce_kernel<32, 16, int, float>(float*)", Origin.LIBRARY),
-        ("void gemv2T_kernel_val<int, int, float, float>(float*)", Origin.LIBRARY),
-        ("void cudnn::ops::nchwToNhwcKernel<float, float, float>(float*)", Origin.LIBRARY),
-        ("void implicit_convolve_sgemm<float, float, 128, 5, 5>(float*)", Origin.LIBRARY),
-        ("void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128> >(params)", Origin.LIBRARY),
-        ("fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::Params)", Origin.LIBRARY),
-        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", Origin.LIBRARY),
-        ("void regular_fft<128u, 8u, 16u>(float*)", Origin.LIBRARY),
-        ("void prime_fft<127u, EPT<2u>, 1u, (loadstore_modifier_t)2>(kernel_arguments_t)", Origin.LIBRARY),
-        (
-            "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, float, float, float, "
-            "float, false, true, false, false, 9, false, cublasGemvParamsEx<int, cublasGemvTensorBatched<",
-            Origin.LIBRARY,
-        ),
-    ],
-)
+NAMED: dict[Origin, tuple[str, ...]] = {
+    Origin.OWN: (
+        "relu_kernel(float const*, float*, long)",
+        "void my::scale<float>(float*)",
+        "plain_kernel",
+        "(anonymous namespace)::tile(float*)",
+        "void cub::DeviceReduceOfOne<float, (int)256>(float const*, float*)",
+        "ampere_like_thing(float*)",
+    ),
+    Origin.UNKNOWN: (
+        "kernel(float*)",
+        "elu_kernel(float*)",
+        "add_kernel_0d1d2d",
+        "fused_softmax",
+        "dot_kernel",
+    ),
+    Origin.INDUCTOR: ("triton_poi_fused_relu_0", "triton_tem_fused_mm_1"),
+    Origin.COPY: (
+        "Memcpy DtoD (Device -> Device)",
+        "Memset (Device)",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array>",
+        "void at::native::elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIterator&)::{}",
+    ),
+    Origin.LIBRARY: (
+        "void dot_kernel<float, 128, 0>(float*)",
+        "void at::native::elementwise_kernel<at::native::(anonymous namespace)::launch_clamp_scalar>",
+        "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >(float)",
+        "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false>(float*)",
+        "void at_cuda_detail::cub::DeviceScanKernel<int>(int*)",
+        "void cub::CUB_300001_SM_900::DeviceRadixSortOnesweepKernel<int>(int*)",
+        "void thrust::cuda_cub::core::_kernel_agent<int>(int*)",
+        "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_warpsize2x2x1_ffma_aligna4",
+        "sm90_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckrsc_nchw_tilesize128x128x16",
+        "ampere_sgemm_128x64_tn",
+        "volta_scudnn_128x64_relu_interior_nn_v1",
+        "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_TNT",
+        "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x128_8x4_nn_align1>(cutlass::Params)",
+        "void cublasLt::splitKreduce_kernel<32, 16, int, float>(float*)",
+        "void splitKreduce_kernel<32, 16, int, float>(float*)",
+        "void gemv2T_kernel_val<int, int, float, float>(float*)",
+        "void cudnn::ops::nchwToNhwcKernel<float, float, float>(float*)",
+        "void implicit_convolve_sgemm<float, float, 128, 5, 5>(float*)",
+        "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128> >(params)",
+        "fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::Params)",
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        "void regular_fft<128u, 8u, 16u>(float*)",
+        "void prime_fft<127u, EPT<2u>, 1u, (loadstore_modifier_t)2>(kernel_arguments_t)",
+        "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, false, 9, cublasGemvParamsEx<int",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "expected"), [(name, whose) for whose in NAMED for name in NAMED[whose]])
 def test_a_kernel_is_told_by_its_name_and_the_built_libraries(name: str, expected: Origin) -> None:
     assert origin(name, Evidence([b"", IMAGE])) is expected
 
@@ -198,20 +182,32 @@ def test_what_took_memory_is_counted() -> None:
     assert read({"profile": {"host": [], "trouble": ""}}, []).allocations == {}
 
 
-@pytest.mark.parametrize(
-    "calls_made",
-    [
-        pytest.param([["forgery", 1]], id="no function of CUDA's"),
-        pytest.param([["cudaMalloc", -1]], id="a negative count"),
-        pytest.param([["cudaMalloc", True]], id="no number"),
-        pytest.param([["cudaMalloc" + "x" * MAX_NAME, 1]], id="a long name"),
-        pytest.param([["cudaMalloc", 1]] * (MAX_ENTRIES + 1), id="a flood"),
-        pytest.param({"cudaMalloc": 1}, id="no list"),
+LONG = "x" * (MAX_NAME + 1)
+MALFORMED: dict[str, list[Any]] = {
+    "device": ["all", [["kernel", "a", 1]], [["kernel", "a", 1, 1.0]] * (MAX_ENTRIES + 1)],
+    "spent": ["all", [["operator", "aten.mm", 0, 1.0]]],
+    "elements": [{"aten.mm": 1}, [["operator", "aten.mm"]], [["operator", "aten.mm", -1]]],
+    "shapes": [3, [["a", 1]], [["a", 1, 2, 3, -4]], [["a", 1, 2, 3, True]], [["a"] * 5]],
+    "made": [3, [["a"]], [["a", 3]], [["a", LONG]], [["a", "b"]] * (MAX_KERNELS + 1)],
+    "interpreted": [{}, [["a", "b"]], [["a", 0]], [["a", 1]] * (MAX_ENTRIES + 1)],
+    "allocations": [
+        {"cudaMalloc": 1},
+        [["forgery", 1]],
+        [["cudaMalloc", -1]],
+        [["cudaMalloc", True]],
+        [["cudaMalloc" + LONG, 1]],
+        [["cudaMalloc", 1]] * (MAX_ENTRIES + 1),
     ],
-)
-def test_nonsense_among_what_took_memory_is_trouble(calls_made: Any) -> None:
-    found = read({"profile": {"host": [], "allocations": calls_made, "trouble": ""}}, [])
-    assert "allocations" in found.trouble and found.allocations == {}
+}
+
+
+@pytest.mark.parametrize("place", MALFORMED)
+def test_a_malformed_report_is_trouble(place: str) -> None:
+    sound = {"host": [], "trouble": ""} | ({"device": []} if place == "shapes" else {})
+    for value in MALFORMED[place]:
+        found = read_report({"profile": sound | {place: value}}, (), Evidence())
+        assert found.kernels.trouble.startswith("the report is malformed"), value
+        assert found.works is None and found.kernels.allocations == {}
 
 
 @pytest.mark.parametrize(
@@ -260,11 +256,6 @@ def test_nonsense_is_trouble_and_no_error(reply: dict[str, Any]) -> None:
     assert len(found.launches) <= MAX_ENTRIES
     assert all(launch.ms is None or math.isfinite(launch.ms) for launch in found.launches)
     Kernels.model_validate_json(found.model_dump_json())
-
-
-def test_a_flood_is_trouble() -> None:
-    rows = [["kernel", f"kernel_{i}", 1, 1.0] for i in range(MAX_ENTRIES + 1)]
-    assert read({"profile": {"device": rows, "trouble": ""}}, []).trouble
 
 
 def test_names_cannot_move_a_cursor() -> None:
@@ -373,7 +364,80 @@ def test_shapes_go_to_their_kernels() -> None:
     assert b.threads is None and b.shared_bytes is None
 
 
-@pytest.mark.parametrize("shapes", [3, [["a", 1]], [["a", 1, 2, 3, -4]], [["a", 1, 2, 3, True]], [["a"] * 5]])
-def test_shapes_that_are_none_are_refused(shapes: object) -> None:
-    profile = {"trouble": "", "host": [], "device": [["kernel", "a", 1, 0.5]], "shapes": shapes}
-    assert "malformed" in read({"profile": profile}, []).trouble
+SOURCE = "import triton\n@triton.jit\ndef relu_kernel(x): pass\ndef triton_poi_fused_relu_0(x): pass\n"
+OWN = "/tmp/scratch/candidate.py"
+INDUCTOR = "/tmp/scratch/torchinductor_candidate/ab/cabcdef.py"
+PACKAGE = "/usr/lib/python3/site-packages/liger_kernel/ops/relu.py"
+
+
+def origins(made: list[list[str]], *names: str) -> list[Origin]:
+    rows = [["kernel", name, 1, 0.5] for name in names]
+    report: dict[str, Any] = {"trouble": "", "host": [], "device": rows, "made": made}
+    return [launch.origin for launch in read({"profile": report}, [], SOURCE).launches]
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "whose"),
+    [
+        ([["relu_kernel", OWN]], "relu_kernel", Origin.JIT),
+        ([], "relu_kernel", Origin.JIT),
+        ([["triton_poi_fused_relu_0", INDUCTOR]], "triton_poi_fused_relu_0", Origin.INDUCTOR),
+        ([["triton_poi_fused_relu_0", OWN]], "triton_poi_fused_relu_0", Origin.JIT),
+        (
+            [["triton_poi_fused_relu_0", INDUCTOR], ["triton_poi_fused_relu_0", OWN]],
+            "triton_poi_fused_relu_0",
+            Origin.INDUCTOR,
+        ),
+        ([["relu_kernel", PACKAGE]], "relu_kernel", Origin.LIBRARY),
+        ([["other_kernel", OWN]], "other_kernel", Origin.UNKNOWN),
+    ],
+)
+def test_a_kernel_is_of_the_file_that_it_was_written_in(
+    made: list[list[str]], name: str, whose: Origin
+) -> None:
+    assert origins(made, name) == [whose]
+
+
+def test_interpreted_kernels_count_by_the_same_names() -> None:
+    report = {"trouble": "", "host": [], "interpreted": [["relu_kernel", 3], ["other", 1]]}
+    seen = read({"profile": report}, [], SOURCE).launches
+    assert [(each.name, each.origin, each.count) for each in seen] == [
+        ("relu_kernel", Origin.JIT, 3),
+        ("other", Origin.UNKNOWN, 1),
+    ]
+
+
+TILES = "import tilelang\n@tilelang.jit\ndef outer(n):\n  @T.prim_func\n  def main(x): pass\n  return main\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "own"),
+    [
+        (TILES, "main_kernel", True),
+        (TILES, "main_kernel_1", True),
+        (TILES, "outer_kernel", True),
+        (TILES, "mainly_kernel", False),
+        (TILES, "_kernel", False),
+        (TILES.replace("def main(x): pass", "main = imported"), "main_kernel", False),
+        (TILES.replace("import tilelang", "").replace("@tilelang.jit", ""), "main_kernel", False),
+    ],
+)
+def test_a_name_that_the_compiler_makes_is_taken_back_to_a_function_of_the_source(
+    source: str, name: str, own: bool
+) -> None:
+    """A word of that name is not enough: the source defines such a function."""
+    first = backend("tilelang").first_call
+    assert first is not None
+    whose = origin(name, evidence([], source, first.written_name))
+    assert whose is (Origin.JIT if own else Origin.UNKNOWN)
+    assert origin(name, evidence([], source)) is Origin.UNKNOWN
+
+
+def test_a_function_of_an_installed_package_is_no_own_one_though_the_source_has_one_of_that_name() -> None:
+    first = backend("tilelang").first_call
+    assert first is not None
+    for file, whose in ((PACKAGE, Origin.LIBRARY), (OWN, Origin.JIT), ("", Origin.JIT)):
+        report: dict[str, Any] = {"trouble": "", "host": [], "device": [["kernel", "main_kernel", 1, 0.5]]}
+        report["made"] = [["main_kernel", file]]
+        found = read_report({"profile": report}, [], evidence([], TILES, first.written_name))
+        assert [launch.origin for launch in found.kernels.launches] == [whose]

@@ -6,32 +6,13 @@ from typing import Any
 
 import pytest
 
-from kernelproof.problems import read_problem
-from kernelproof.types import Kernels, Origin, Status, Verification, VerifySettings
-from kernelproof.types.verification import VerifyRequest
+from kernelproof.types import Kernels, Origin, Status
 from tests.referee.court import Court
+from tests.referee.problems import text, written
 
 pytestmark = pytest.mark.ci
 
-PROBLEM = '''"""A product of matrices, and what is negative in it set to zero."""
-
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-        return torch.relu(x @ w)
-
-
-def get_inputs():
-    return [torch.randn(33, 64), torch.randn(64, 65)]
-
-
-def get_init_inputs():
-    return []
-'''
-
+PROBLEM = text("return torch.relu(x @ w)", "torch.randn(33, 64), torch.randn(64, 65)", names="x, w")
 HEAD = """
 import ctypes
 import functools
@@ -243,16 +224,10 @@ class ModelNew(nn.Module):
 
 @pytest.fixture(scope="module")
 def judge(court: Court, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = tmp_path_factory.mktemp("problem") / "1_product.py"
-    path.write_text(PROBLEM)
-    problem = read_problem(path)
-
-    def verdict(source: str, **changes: Any) -> Verification:
-        plain = {"backend": "cpp", "trials": 1, "measure": False, "threads": 1, "memory_bytes": 4 << 30}
-        settings = VerifySettings.model_validate(plain | changes)
-        return court.judge(VerifyRequest(problem=problem, source=source, settings=settings, device="cpu"))
-
-    return verdict
+    problem = written(tmp_path_factory.mktemp("problem"), PROBLEM)
+    return lambda source, **changes: court.verdict(
+        source, problem, **({"own_kernel": True, "memory_bytes": 4 << 30} | changes)
+    )
 
 
 def own(kernels: Kernels | None) -> set[str]:

@@ -10,11 +10,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelproof.problems import open_suite, read_problem
+from kernelproof.problems import open_suite
 from kernelproof.types.measurement import Ceilings
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.roofline import roofline
 from kernelproof.verifier.referee.roofline.roofline import Work
+from tests.referee.problems import text, written
 
 Count = Callable[..., Work]
 
@@ -24,22 +25,7 @@ def count(tmp_path: Path) -> Count:
     """Counts a problem given by its forward's body, its inputs, and the body of its __init__."""
 
     def counted(forward: str, inputs: str, init: str = "pass", names: str = "x", device: str = "cpu") -> Work:
-        lines = [
-            "import torch, torch.nn as nn, torch.nn.functional as F",
-            "class Model(nn.Module):",
-            "    def __init__(self):",
-            "        super().__init__()",
-            f"        {init}",
-            f"    def forward(self, {names}):",
-            f"        {forward}",
-            "def get_inputs():",
-            f"    return [{inputs}]",
-            "def get_init_inputs():",
-            "    return []",
-        ]
-        path = tmp_path / "problem.py"
-        path.write_text("\n".join(lines))
-        loaded = LoadedProblem(read_problem(path), "full")
+        loaded = LoadedProblem(written(tmp_path, text(forward, inputs, init, names=names)), "full")
         place = torch.device(device)
         return roofline.count(loaded, loaded.construct(1, place), loaded.draw(2, place), 3)
 
@@ -165,18 +151,8 @@ def test_what_is_written(count: Count, forward: str, elements: int) -> None:
 
 
 def test_counting_leaves_the_model_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "problem.py"
-    path.write_text(
-        "import torch\n"
-        "class Model(torch.nn.BatchNorm1d):\n"
-        "    pass\n"
-        "def get_inputs():\n"
-        "    return [torch.randn(8, 4)]\n"
-        "def get_init_inputs():\n"
-        "    return [4]\n"
-    )
-    loaded = LoadedProblem(read_problem(path), "full")
-    cpu = torch.device("cpu")
+    source = text("return self.norm(x)", "torch.randn(8, 4)", "self.norm = nn.BatchNorm1d(4)")
+    loaded, cpu = LoadedProblem(written(tmp_path, source), "full"), torch.device("cpu")
     model = loaded.construct(1, cpu)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     work = roofline.count(loaded, model, loaded.draw(2, cpu), 3)
@@ -286,12 +262,7 @@ def test_the_gpu_counts_what_the_cpu_counts(count: Count) -> None:
 def test_an_output_that_is_the_same_in_another_draw_needs_no_reading(
     forward: str, constant: bool, tmp_path: Path
 ) -> None:
-    path = tmp_path / "1_known.py"
-    path.write_text(
-        "import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n    def forward(self, x):\n"
-        f"        {forward}\n\n\ndef get_inputs():\n    return [torch.randn(64, 32)]\n\n\n"
-        "def get_init_inputs():\n    return []\n"
-    )
-    loaded, cpu = LoadedProblem(read_problem(path), "full"), torch.device("cpu")
+    problem = written(tmp_path, text(forward, "torch.randn(64, 32)"))
+    loaded, cpu = LoadedProblem(problem, "full"), torch.device("cpu")
     draws = [loaded.draw(seed, cpu) for seed in (1, 2)]
     assert roofline.has_constant_output(loaded, loaded.construct(1, cpu), draws, 3) == constant

@@ -15,7 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.problems import open_suite, read_problem
+from kernelproof.problems import open_suite
 from kernelproof.types import (
     Against,
     Check,
@@ -23,11 +23,11 @@ from kernelproof.types import (
     Interval,
     Measurement,
     Pace,
+    Problem,
     Status,
     Verification,
     VerifySettings,
 )
-from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import Toolchain, learn_toolchain
 from kernelproof.verifier.contestant.loop import OutputMeta
 from kernelproof.verifier.referee.correctness.oracle import Oracle
@@ -44,40 +44,13 @@ from kernelproof.verifier.referee.timing.timed_outputs import Subject
 from kernelproof.verifier.workers.client import Contestant
 from kernelproof.verifier.workers.shared_memory import SharedMemory
 from tests.referee.court import Court
+from tests.referee.problems import text, written
 
 CPU = torch.device("cpu")
 LONG = pytest.mark.timeout(1800)
 """A compiler on a machine under load takes its time."""
-PROBLEM = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.calls = 0
-
-{decorator}
-    def forward(self, x):
-        {body}
-
-
-def get_inputs():
-    return [torch.randn(64, 64)]
-
-
-def get_init_inputs():
-    return []
-"""
-
 ratios = st.floats(0.01, 100)
 widths = st.floats(0, 0.5)
-
-
-def settings_for(*kinds: str) -> VerifySettings:
-    chosen = {"backend": "cpp", "size": "small", "own_kernel": False, "measure_seconds": 2.0, "trials": 1}
-    return VerifySettings.model_validate({**chosen, "rigor": "quick", "baselines": kinds})
 
 
 def interval(ratio: float, below: float, above: float) -> Interval:
@@ -162,15 +135,12 @@ def test_faster_than_eager_may_be_slower_than_compiled() -> None:
     assert through_eager("compile", measured(1.5), compiled(1.1)).pace is Pace.FASTER
 
 
-def verdict_on(court: Court, problem_id: str, *kinds: str) -> Verification:
-    """The verdict on a problem's own model as the candidate; `problem_id` may be a file."""
-    path = Path(problem_id)
-    problem = read_problem(path) if path.suffix == ".py" else open_suite().find(problem_id)
-    settings = settings_for(*kinds)
-    if "small" not in problem.sizes:
-        settings = settings.model_copy(update={"size": "full"})
+def verdict_on(court: Court, problem: Problem, *kinds: str) -> Verification:
+    """The verdict on a problem's own model as the candidate."""
     source = f"{problem.source}\n\nModelNew = Model\n"
-    verdict = court.judge(VerifyRequest(problem=problem, source=source, settings=settings, device="cpu"))
+    verdict = court.verdict(
+        source, problem, threads=0, measure=True, measure_seconds=2.0, rigor="quick", baselines=kinds
+    )
     assert verdict.status is Status.CORRECT, f"{verdict.reason}\n{verdict.details}"
     return verdict
 
@@ -226,7 +196,7 @@ def court(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cou
 @pytest.fixture(scope="module")
 def linear(cache: Path, court: Court) -> Measured:
     """A linear layer and more, against torch.compile."""
-    verdict = verdict_on(court, "level2/3", "compile")
+    verdict = verdict_on(court, open_suite().find("level2/3"), "compile")
     assert not court.left_over()
     return Measured("level2/3", cache, learn_toolchain(cache), verdict)
 
@@ -253,7 +223,7 @@ def test_a_compiled_model_is_measured_beside_the_eager_one(linear: Measured) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("problem_id", ["level1/9", "level3/4"])
 def test_both_modes_are_measured(court: Court, problem_id: str) -> None:
-    verdict = verdict_on(court, problem_id, "compile", "max-autotune")
+    verdict = verdict_on(court, open_suite().find(problem_id), "compile", "max-autotune")
     for kind in ("compile", "max-autotune"):
         assert_measured(verdict, kind)
 
@@ -317,9 +287,9 @@ def test_a_wide_ratio_is_used_where_measuring_as_hard_gave_it(linear: Measured, 
 
 def refused(court: Court, place: Path, *, body: str, decorator: str = "") -> Check:
     """The check of a problem that torch.compile is no baseline for."""
-    path = place / "special.py"
-    path.write_text(PROBLEM.format(decorator=decorator, body=body))
-    verdict = verdict_on(court, str(path), "compile")
+    source = text(body, "torch.randn(64, 64)", "self.calls = 0")
+    source = source.replace("    def forward", f"    {decorator}\n    def forward")
+    verdict = verdict_on(court, written(place, source), "compile")
     check = check_of(verdict, "compile")
     assert check.outcome is CheckOutcome.NOT_APPLICABLE
     assert verdict.measurement is not None and verdict.measurement.against == ()
@@ -329,7 +299,7 @@ def refused(court: Court, place: Path, *, body: str, decorator: str = "") -> Che
 @pytest.mark.slow
 @LONG
 def test_nothing_to_compile_is_no_baseline_and_is_not_tried_again(court: Court, tmp_path: Path) -> None:
-    excluded = {"decorator": "    @torch.compiler.disable", "body": "return torch.relu(x)"}
+    excluded = {"decorator": "@torch.compiler.disable", "body": "return torch.relu(x)"}
     check = refused(court, tmp_path, **excluded)
     assert "nothing to compile" in check.seen
     assert refused(court, tmp_path, **excluded).figures["measured"] == check.figures["measured"]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from kernelproof.problems import read_problem
-from kernelproof.types import Status, Verification, VerifySettings
+from kernelproof.types import Problem, Status, Verification, VerifySettings
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import learn_toolchain
 from kernelproof.verifier.referee.judge import judge
@@ -19,28 +19,13 @@ from kernelproof.verifier.referee.warm_state import WarmState
 from kernelproof.verifier.sandbox import freezer, probe, seccomp
 from kernelproof.verifier.workers.client import Contestant
 from tests.referee.doubles import share_the_generator
+from tests.referee.problems import as_candidate, text, written
 from tests.workers.test_client import refuse
 
 pytestmark = pytest.mark.ci
 
 CORPUS = Path(__file__).parents[2] / "corpus"
-PROBLEM = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x):
-        return torch.relu(x @ x)
-
-
-def get_inputs():
-    return [torch.randn(300, 300)]
-
-
-def get_init_inputs():
-    return []
-"""
+PROBLEM = text("return torch.relu(x @ x)", "torch.randn(300, 300)")
 
 
 @pytest.fixture
@@ -52,9 +37,9 @@ def tools(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tools]:
     torch.set_num_threads(threads)
 
 
-def verdict(problem: Path, source: str, tools: Tools) -> Verification:
+def verdict(problem: Problem, source: str, tools: Tools) -> Verification:
     settings = VerifySettings(backend="cpp", trials=1, own_kernel=False, measure_seconds=0.5, threads=1)
-    request = VerifyRequest(problem=read_problem(problem), source=source, settings=settings, device="cpu")
+    request = VerifyRequest(problem=problem, source=source, settings=settings, device="cpu")
     return judge(request, tools)
 
 
@@ -62,11 +47,9 @@ def test_processor_time_of_the_hold_counts_and_convicts_nobody(
     tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same code as the baseline's. If 100 ms of each block had been done before, it would be slower."""
-    problem = tmp_path / "1_relu.py"
-    problem.write_text(PROBLEM)
     look = Contestant.look
     monkeypatch.setattr(Contestant, "look", lambda contestant: look(contestant) + 100.0)
-    judged = verdict(problem, PROBLEM.replace("class Model(", "class ModelNew("), tools)
+    judged = verdict(written(tmp_path, PROBLEM), as_candidate(PROBLEM), tools)
     assert judged.status is Status.CORRECT, judged.reason
     assert judged.measurement is not None
     assert judged.measurement.speedup_interval.high < 0.6
@@ -86,7 +69,7 @@ def test_who_is_continued_by_the_kernels_timer_gains_nothing(
     monkeypatch.setattr(freezer, "_parent", lambda: None)
     source = (CORPUS / "harmless" / "continued_by_a_timer.py").read_text()
     source = source.replace("EVERY_NS = 1, 5_000_000", "EVERY_NS = 1, 40_000_000")
-    judged = verdict(CORPUS / "problems" / "relu_of_uniform.py", source, tools)
+    judged = verdict(read_problem(CORPUS / "problems" / "relu_of_uniform.py"), source, tools)
     if judged.status is Status.CORRECT:
         assert judged.measurement is not None and judged.measurement.speedup < 0.5
     elif judged.status is Status.CRASH:

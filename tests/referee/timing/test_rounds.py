@@ -6,50 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.problems import read_problem
-from kernelproof.types import Measurement, VerifySettings
-from kernelproof.types.verification import VerifyRequest
+from kernelproof.types import Measurement
 from kernelproof.verifier.referee.timing.stopping import StoppingRule
 from kernelproof.verifier.workers.shared_memory import MAX_SLOTS
 from tests.referee.court import Court
+from tests.referee.problems import as_candidate, text, written
 
 pytestmark = pytest.mark.ci
 
-PROBLEM = """
-import time
-
-import torch
-from torch import nn
-
-called = []
-
-
-class Model(nn.Module):
-    def forward(self, x):
-        if not called:
-            called.append(True)
-            time.sleep(0.5)
-        return torch.relu(x)
-
-
-def get_inputs():
-    return [torch.randn(1000)]
-
-
-def get_init_inputs():
-    return []
-"""
-CANDIDATE = """
-import torch
-from torch import nn
-
-
-class ModelNew(nn.Module):
-    def forward(self, x):
-        return torch.clamp(x, min=0)
-"""
-
-
+PROBLEM = text(
+    "called or (called.append(True), time.sleep(0.5)); return torch.relu(x)",
+    "torch.randn(1000)",
+    top="import time\n\ncalled = []",
+)
+CANDIDATE = as_candidate(text("return torch.clamp(x, min=0)", ""))
 IDLES_IN_DECOYS = CANDIDATE.replace("import torch\n", "import time\n\nimport torch\n", 1).replace(
     "        return", "        if x[:64].abs().max() > 20:\n            time.sleep(0.2)\n        return"
 )
@@ -58,11 +28,8 @@ IDLES_IN_DECOYS = CANDIDATE.replace("import torch\n", "import time\n\nimport tor
 def measured(
     problem: str, seconds: float, court: Court, folder: Path, source: str = CANDIDATE
 ) -> Measurement:
-    path = folder / "1_relu.py"
-    path.write_text(problem)
-    settings = VerifySettings(backend="cpp", trials=1, own_kernel=False, measure_seconds=seconds, threads=1)
-    request = VerifyRequest(problem=read_problem(path), source=source, settings=settings, device="cpu")
-    found = court.judge(request).measurement
+    problem_file = written(folder, problem)
+    found = court.verdict(source, problem_file, measure=True, measure_seconds=seconds).measurement
     assert found is not None
     return found
 

@@ -7,43 +7,22 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernelproof.problems import read_problem
 from kernelproof.types import VerifySettings
 from kernelproof.verifier.contestant.loop import OutputMeta
 from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs import problem
-from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.verifier.workers.shared_memory import SharedSlot
+from tests.referee.problems import CPU, oracle_of, text
 
-CPU = torch.device("cpu")
-MOSTLY_ZERO = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def forward(self, x):
-        return torch.relu(torch.tanh(x) - 0.999)
-
-
-def get_inputs():
-    return [torch.randn(1 << 20)]
-
-
-def get_init_inputs():
-    return []
-"""
+MOSTLY_ZERO = text("return torch.relu(torch.tanh(x) - 0.999)", "torch.randn(1 << 20)")
 """One element in 14,000 is above zero, by 4e-4 or so; float32 has a rounding of 6e-8 there before the
 difference is taken: more than a thousandth of the root mean square of all elements."""
 
 
 @pytest.fixture
 def oracle(tmp_path: Path) -> Oracle:
-    path = tmp_path / "mostly_zero.py"
-    path.write_text(MOSTLY_ZERO)
-    loaded = LoadedProblem(read_problem(path), "full")
-    return Oracle(loaded, loaded.construct(0, CPU), OutputMeta(None, []), CPU, "fp32")
+    return oracle_of(tmp_path, MOSTLY_ZERO)
 
 
 def rounded_otherwise(x: torch.Tensor) -> torch.Tensor:
