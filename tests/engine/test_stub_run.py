@@ -8,38 +8,33 @@ from typing import Any, Literal
 
 import pytest
 
-from kernelproof.problems import read_problem
 from kernelproof.types import Build, BuildRequest, BuildState, VerifySettings
 from kernelproof.verifier.build import Toolchain, learn_toolchain
 from kernelproof.verifier.engine import prebuild
 from kernelproof.verifier.engine.prebuild import StubBuilds, lines_of_loaders, names_builds, stub_builds
 from kernelproof.verifier.sandbox import Group
+from tests.referee.problems import text, written
 
-PROBLEM = """
-import torch
-from torch import nn
-
-N = 9
-SIZES = {"full": {"N": 7}}
-
-class Model(nn.Module):
-    def __init__(self, n):
-        super().__init__()
-
-    def forward(self, x):
-        return torch.relu(x)
-
-def get_inputs():
-    return [torch.rand(N, N)]
-
-def get_init_inputs():
-    return [N]
-"""
+PROBLEM = text(
+    "return torch.relu(x)",
+    "torch.rand(N, N)",
+    top="\nN = 9\nSIZES = {'full': {'N': 7}}\n",
+    parameters="n",
+    arguments="N",
+)
 HEAD = (
     "import torch\nfrom torch.utils import cpp_extension\nfrom torch.utils.cpp_extension import load_inline\n"
 )
+BUILT = "load_inline('n7', '')"
 MODEL = "class ModelNew(torch.nn.Module):\n    "
-WHOLE = MODEL + "def forward(self, x):\n        return torch.relu(x)\n"
+
+
+def forward(*lines: str) -> str:
+    """A model with this forward."""
+    return MODEL + "def forward(self, x):\n        " + "\n        ".join(lines) + "\n"
+
+
+WHOLE = forward("return torch.relu(x)")
 """A model that builds nothing."""
 WIRE = """
 import gc, json, os, socket
@@ -62,9 +57,8 @@ def toolchain(cache: Path) -> Toolchain:
 @pytest.fixture
 def run(toolchain: Toolchain, tmp_path: Path) -> Run:
     """Runs a source with the stub; what it asks for, and what that shows. Builds named `bad` fail."""
-    (tmp_path / "problem.py").write_text(PROBLEM)
+    problem = written(tmp_path, PROBLEM)
     (tmp_path / "lib.so").write_bytes(b"")
-    problem = read_problem(tmp_path / "problem.py")
 
     def run(source: str, backend: Literal["cuda", "cpp"] = "cuda", **settings: Any) -> Seen:
         requests: list[BuildRequest] = []
@@ -121,10 +115,12 @@ class ModelNew(torch.nn.Module):
 
 
 SHOWN: dict[str, tuple[str, list[tuple[str, str]]]] = {
-    "computed": ("s = 'a'\ns += 'b'\nload_inline('n', s.upper())", [("n", "AB")]),
-    "filled in": ("load_inline('n', '{} {x}'.format('a', x=2))", [("n", "a 2")]),
-    "by a loop": ("for s in map(str, (1, 2)):\n    load_inline('n' + s, s)", [("n1", "1"), ("n2", "2")]),
-    "unpacked": ("k = dict(name='n')\nk['cpp_sources'] = 'a'\nload_inline(**k)", [("n", "a")]),
+    "by plain Python": (
+        "import hashlib\nk = dict(name='n')\nk['cpp_sources'] = '{} {x}'.format('a', x=2)\nload_inline(**k)\n"
+        "for s in map(str, (1, 2)):\n    load_inline('n' + s, s.upper())\n"
+        "class K:\n    ext = load_inline('n' + hashlib.md5(b'a').hexdigest()[:4], 'a')",
+        [("n", "a 2"), ("n1", "1"), ("n2", "2"), ("n0cc1", "a")],
+    ),
     "read from its own file": (
         "import re\nload_inline('n', re.search('int (a);', open(__file__).read())[1])  # int a;",
         [("n", "a")],
@@ -133,25 +129,17 @@ SHOWN: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "open('a.cpp', 'w').write('int a;')\ncpp_extension.load('n', ['a.cpp'])",
         [("n", "int a;")],
     ),
-    "named by its hash": (
-        "import hashlib\nload_inline('n' + hashlib.md5(b'a').hexdigest()[:4], 'a')",
-        [("n0cc1", "a")],
-    ),
     "by the environment": ("import os\nload_inline('n', os.environ.get('NO_SUCH', 'a'))", [("n", "a")]),
-    "behind a GPU": (
-        "if torch.cuda.is_available():\n    load_inline('n', 'a')\nelse:\n    raise RuntimeError",
-        [("n", "a")],
+    "behind a GPU, by its kind": (
+        "if torch.cuda.is_available():\n    load_inline('n', '%d%d' % torch.cuda.get_device_capability())\n"
+        "else:\n    raise RuntimeError",
+        [("n", "90")],
     ),
-    "by the GPU's kind": ("load_inline('n', '%d%d' % torch.cuda.get_device_capability())", [("n", "90")]),
-    "where torch has no such module": (
-        "try:\n    import torch.no_such_module\nexcept ImportError:\n    load_inline('n', 'a')",
-        [("n", "a")],
+    "where there is no such module": (
+        "try:\n    import torch.no_such_module\nexcept ImportError:\n    load_inline('n', 'a')\n"
+        "try:\n    import no_such_package\nexcept ImportError:\n    load_inline('m', 'b')",
+        [("n", "a"), ("m", "b")],
     ),
-    "where no such package is": (
-        "try:\n    import no_such_package\nexcept ImportError:\n    load_inline('n', 'a')",
-        [("n", "a")],
-    ),
-    "in a class": ("class K:\n    ext = load_inline('n', 'a')", [("n", "a")]),
     "for an operator": (
         "torch.ops.load_library(load_inline('n', 'a', is_python_module=False))",
         [("n", "a")],
@@ -175,36 +163,30 @@ def test_what_it_asks_for_when_it_is_imported_is_shown(
 
 LATER: dict[str, str] = {
     "by what it is made with": MODEL + "def __init__(self, n):\n        load_inline(f'n{n}', '')",
-    "when it is called": MODEL + "def forward(self, x):\n        return load_inline('n7', '').f(x)",
     "once, when it is wanted": "e = None\ndef get():\n    global e\n    if e is None:\n"
-    + "        e = load_inline('n7', '')\n    return e\n"
-    + MODEL
-    + "def forward(self, x):\n        return get().f(x)",
-    "where an attribute is missing": MODEL
-    + "def forward(self, x):\n        if not hasattr(self, 'ext'):\n"
-    + "            self.ext = load_inline('n7', '')\n        return self.ext.f(x)",
-    "where an attribute is None": MODEL
-    + "def forward(self, x):\n        if getattr(self, '_ext', None) is None:\n"
-    + "            self._ext = load_inline('n7', '')\n        return self._ext.f(x)",
-    "by a property": MODEL
-    + "@property\n    def e(self):\n        return load_inline('n7', '')\n"
-    + "    def forward(self, x):\n        return self.e.f(x)",
+    f"        e = {BUILT}\n    return e\n" + forward("return get().f(x)"),
+    "where an attribute is missing": forward(
+        "if not hasattr(self, 'ext'):", f"    self.ext = {BUILT}", "return self.ext.f(x)"
+    ),
+    "where an attribute is None": forward(
+        "if getattr(self, '_ext', None) is None:", f"    self._ext = {BUILT}", "return self._ext.f(x)"
+    ),
+    "by a property": forward("return self.e.f(x)")
+    + f"    @property\n    def e(self):\n        return {BUILT}",
     "by a function with a gradient": "class F(torch.autograd.Function):\n    @staticmethod\n"
-    + "    @torch.cuda.amp.custom_fwd\n    def forward(ctx, x):\n        ctx.save_for_backward(x)\n"
-    + "        return load_inline('n7', '').f(x)\n"
-    + MODEL
-    + "def forward(self, x):\n        return F.apply(x)",
+    "    @torch.cuda.amp.custom_fwd\n    def forward(ctx, x):\n        ctx.save_for_backward(x)\n"
+    f"        return {BUILT}.f(x)\n" + forward("return F.apply(x)"),
     "below decorators": "@torch.jit.script\ndef scale(x):\n    return x * 2\n"
-    + MODEL
-    + "@torch.no_grad()\n    @torch.compile(mode='default')\n    def forward(self, x):\n"
-    + "        return load_inline('n7', '').f(scale(x))",
+    + forward(f"return {BUILT}.f(scale(x))").replace(
+        "def forward", "@torch.no_grad()\n    @torch.compile(mode='default')\n    def forward"
+    ),
     "beside layers and buffers": MODEL
     + "def __init__(self, n):\n        super().__init__()\n        self.conv = torch.nn.Conv2d(n, n, 3)\n"
-    + "        self.register_buffer('b', torch.zeros(n, dtype=torch.float32))\n"
-    + "        self.w = torch.nn.Parameter(self.conv.weight.data.clone() / n ** 0.5)\n"
-    + "        self.ext = load_inline('n7', '')\n"
-    + "    def forward(self, x):\n        out = torch.empty_like(x)\n"
-    + "        self.ext.f(self.conv(x) + self.b, self.w, out, x.numel() // 4)\n        return out",
+    "        self.register_buffer('b', torch.zeros(n, dtype=torch.float32))\n"
+    "        self.w = torch.nn.Parameter(self.conv.weight.data.clone() / n ** 0.5)\n"
+    f"        self.ext = {BUILT}\n"
+    "    def forward(self, x):\n        out = torch.empty_like(x)\n"
+    "        self.ext.f(self.conv(x) + self.b, self.w, out, x.numel() // 4)\n        return out",
 }
 
 
@@ -230,18 +212,15 @@ def test_without_a_gpu_the_other_branch_is_taken(run: Run) -> None:
 
 NOT_SHOWN: dict[str, str] = {
     "by a tensor's value": "load_inline('n', f'{torch.ones(2).sum()}')\n" + WHOLE,
-    "by a tensor's size": MODEL
-    + "def forward(self, x):\n        for n in range(x.shape[0]):\n            load_inline('n', 'a')",
-    "behind a tensor's value": MODEL
-    + "def forward(self, x):\n        return x if x.sum() > 0 else load_inline('n', 'a').f(x)",
-    "behind an attribute of torch's": MODEL
-    + "def forward(self, x):\n        if hasattr(torch, 'no_such'):\n            return x\n"
-    + "        return load_inline('n', 'a').f(x)",
+    "by a tensor's size": forward("for n in range(x.shape[0]):", "    load_inline('n', 'a')"),
+    "behind a tensor's value": forward(f"return x if x.sum() > 0 else {BUILT}.f(x)"),
+    "behind an attribute of torch's": forward(
+        "if hasattr(torch, 'no_such'):", "    return x", f"return {BUILT}.f(x)"
+    ),
     "setuptools": "import setuptools\n"
     + "setuptools.setup(ext_modules=[cpp_extension.CUDAExtension('n', ['a.cu'])])\n"
     + WHOLE,
-    "NVRTC": MODEL
-    + "def forward(self, x):\n        return torch.cuda._compile_kernel('void f() {}', 'f')(x)",
+    "NVRTC": forward("return torch.cuda._compile_kernel('void f() {}', 'f')(x)"),
     "a missing package": "import no_such_package\nload_inline('n', 'a')\n" + WHOLE,
     "an exception": "load_inline('n', 'a')\nraise ValueError\n" + WHOLE,
     "an exception whose text raises": "class E(Exception):\n    __str__ = None\nraise E\n" + WHOLE,
@@ -306,7 +285,7 @@ def test_an_answer_that_is_forged_gives_nothing_but_a_later_build(run: Run) -> N
         ("load_inline('bad', 'a')", True),
         ("load_inline('n', 'a')\nload_inline('bad', 'a')", True),
         (MODEL + "def __init__(self, n):\n        load_inline('bad', 'a')", True),
-        (MODEL + "def forward(self, x):\n        load_inline('bad', 'a')", False),
+        (forward("load_inline('bad', 'a')"), False),
         ("if torch.ones(1) > 0:\n    load_inline('bad', 'a')", False),
         ("if hasattr(torch, 'no_such'):\n    load_inline('bad', 'a')", False),
         ("try:\n    torch.no_such\n    load_inline('bad', 'a')\nexcept AttributeError:\n    pass", False),

@@ -133,16 +133,48 @@ def test_the_extreme_of_a_computed_tensor_may_be_a_near_tie(name: str) -> None:
     assert judged(leaf, native, native ^ 2).wrong == 2
 
 
-def test_near_ties_of_an_input_are_no_ties() -> None:
-    x = torch.tensor([[1.0, 1.0 + 1e-6, 0.0]])
-    assert wrong(lambda x: x.topk(2, 1)[1], x, torch.tensor([[0, 1]])) == 2
-    assert wrong(lambda x: (x * 2).topk(2, 1)[1], x, torch.tensor([[0, 1]])) == 0
+INF, NAN = torch.inf, torch.nan
+CASES: dict[str, tuple[Forward, list[list[float]], list[tuple[list[Any], int]]]] = {
+    "near ties of an input": (lambda x: x.topk(2, 1)[1], [[1, 1 + 1e-6, 0]], [([[0, 1]], 2)]),
+    "near ties, computed": (lambda x: (x * 2).topk(2, 1)[1], [[1, 1 + 1e-6, 0]], [([[0, 1]], 0)]),
+    "computed in integers": (lambda x: (x > 1).int().argmax(1), [[0, 3, 5, 1]], [([1], 0), ([2], 1)]),
+    "infinities agree with themselves only": (
+        lambda x: (x * 2).argmax(1),
+        [[1, INF, 2], [-INF, -INF, -INF]],
+        [([2, 0], 1), ([1, 2], 0)],
+    ),
+    "NaN equals NaN": (
+        lambda x: x.sort(1)[1],
+        [[NAN, 1, NAN, 0]],
+        [([[3, 1, 2, 0]], 0), ([[3, 0, 1, 2]], 2)],
+    ),
+    "NaN equals NaN, computed": (
+        lambda x: (x * 2).sort(1)[1],
+        [[NAN, 1, NAN, 0]],
+        [([[3, 1, 2, 0]], 0), ([[3, 0, 1, 2]], 2)],
+    ),
+    "a stable sort": (lambda x: x.sort(stable=True, dim=1)[1], [[1, 0, 1]], [([[1, 2, 0]], 2)]),
+    "a stable argsort": (lambda x: torch.argsort(x, dim=1, stable=True), [[1, 0, 1]], [([[1, 2, 0]], 2)]),
+    "a stable sort, computed": (
+        lambda x: (x * 2).sort(stable=True, dim=1)[1],
+        [[1, 0, 1]],
+        [([[1, 2, 0]], 0)],
+    ),
+    "a running extreme does not look ahead": (
+        lambda x: x.cummax(1).indices,
+        [[1, 3, 3, 2]],
+        [([[0, 1, 1, 1]], 0), ([[0, 1, 2, 2]], 0), ([[0, 2, 2, 2]], 1)],
+    ),
+}
 
 
-def test_what_is_computed_in_integers_has_no_tolerance() -> None:
-    x = torch.tensor([[0.0, 3.0, 5.0, 1.0]])
-    assert wrong(lambda x: (x > 1).int().argmax(1), x, torch.tensor([1])) == 0
-    assert wrong(lambda x: (x > 1).int().argmax(1), x, torch.tensor([2])) == 1
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_what_is_equal_and_what_is_not(
+    case: tuple[Forward, list[list[float]], list[tuple[list[Any], int]]],
+) -> None:
+    forward, rows, candidates = case
+    for candidate, expected in candidates:
+        assert wrong(forward, torch.tensor(rows, dtype=torch.float32), torch.tensor(candidate)) == expected
 
 
 def test_the_flattened_extreme() -> None:
@@ -162,28 +194,6 @@ def test_fillers_do_not_widen_the_tolerance() -> None:
     assert wrong(forward, x, (forward(x) + 1) % 32) == 8
 
 
-def test_infinities_agree_with_nothing_but_themselves() -> None:
-    x = torch.tensor([[1.0, torch.inf, 2.0], [-torch.inf, -torch.inf, -torch.inf]])
-    forward = lambda x: (x * 2).argmax(1)  # noqa: E731
-    assert wrong(forward, x, torch.tensor([2, 0])) == 1
-    assert wrong(forward, x, torch.tensor([1, 2])) == 0
-
-
-def test_nan_equals_nan() -> None:
-    x = torch.tensor([[torch.nan, 1.0, torch.nan, 0.0]])
-    for scale in (None, 2.0):
-        forward = lambda x, scale=scale: (x if scale is None else x * scale).sort(1)[1]  # noqa: E731
-        assert wrong(forward, x, torch.tensor([[3, 1, 2, 0]])) == 0
-        assert wrong(forward, x, torch.tensor([[3, 0, 1, 2]])) == 2
-
-
-def test_a_stable_sort_of_an_input_is_settled() -> None:
-    x = torch.tensor([[1.0, 0.0, 1.0]])
-    assert wrong(lambda x: x.sort(stable=True, dim=1)[1], x, torch.tensor([[1, 2, 0]])) == 2
-    assert wrong(lambda x: torch.argsort(x, dim=1, stable=True), x, torch.tensor([[1, 2, 0]])) == 2
-    assert wrong(lambda x: (x * 2).sort(stable=True, dim=1)[1], x, torch.tensor([[1, 2, 0]])) == 0
-
-
 @pytest.mark.parametrize(
     "forward",
     [
@@ -199,14 +209,6 @@ def test_where_torch_names_no_order_any_equal_element_will_do(forward: Forward) 
     assert len(equal) == 3
     for place in range(6):
         assert wrong(forward, x, torch.tensor([place])) == (place not in equal)
-
-
-def test_a_running_extreme_does_not_look_ahead() -> None:
-    x = torch.tensor([[1.0, 3.0, 3.0, 2.0]])
-    forward = lambda x: x.cummax(1).indices  # noqa: E731
-    assert wrong(forward, x, torch.tensor([[0, 1, 1, 1]])) == 0
-    assert wrong(forward, x, torch.tensor([[0, 1, 2, 2]])) == 0
-    assert wrong(forward, x, torch.tensor([[0, 2, 2, 2]])) == 1
 
 
 @given(

@@ -82,51 +82,49 @@ def test_without_a_spread_none_is_kept(tmp_path: Path) -> None:
     assert known(tmp_path)[0] == second
 
 
-@pytest.mark.parametrize("hours", [-1, 25, 1000])
-def test_a_spread_of_another_day_is_measured_again_and_the_rest_kept(tmp_path: Path, hours: int) -> None:
-    first, data = known(tmp_path, lambda: 0.02)
-    data["aa_measured"] = (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
-    only_file(tmp_path).write_text(json.dumps(data))
+def changed(cache: Path, age: timedelta = timedelta(0), *, tries: bool = True) -> None:
+    """What is kept becomes so old; without its number of tries where that is said."""
+    data = json.loads(only_file(cache).read_text())
+    data["aa_measured"] = (datetime.now(UTC) - age).isoformat()
+    if not tries:
+        del data["aa_tries"]
+    only_file(cache).write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("spread", "age", "tries", "kept", "meanwhile"),
+    [
+        (0.02, timedelta(hours=23), True, True, 0.02),
+        (0.02, timedelta(hours=25), True, False, 0.0),
+        (0.02, timedelta(hours=-1), True, False, 0.0),
+        (0.02, timedelta(hours=1000), True, False, 0.0),
+        (0.12, timedelta(0), True, False, 0.12),
+        (0.12, timedelta(0), False, False, 0.12),
+    ],
+    ids=["of today", "of yesterday", "of tomorrow", "old", "large", "large, from before tries were counted"],
+)
+def test_a_spread_that_is_small_and_of_today_is_kept(
+    tmp_path: Path, spread: float, age: timedelta, tries: bool, kept: bool, meanwhile: float
+) -> None:
+    first, _ = known(tmp_path, lambda: spread)
+    changed(tmp_path, age, tries=tries)
     marked(tmp_path)
-    assert known(tmp_path)[0].aa_spread == 0.0
-    second, _ = known(tmp_path, lambda: 0.03)
-    assert second == first.model_copy(update={"aa_spread": 0.03, "bytes_per_s": 123.0})
-    assert known(tmp_path, never)[0] == second
-
-
-def test_a_large_spread_is_measured_again_until_it_is_small(tmp_path: Path) -> None:
-    first, data = known(tmp_path, lambda: 0.12)
-    assert first.aa_spread == 0.12
-    second, again = known(tmp_path, lambda: 0.02)
-    assert second == first.model_copy(update={"aa_spread": 0.02})
-    assert again["aa_measured"] == data["aa_measured"]  # the day begins with the first
-    assert known(tmp_path, never)[0] == second
+    assert known(tmp_path)[0].aa_spread == meanwhile
+    if not kept:
+        second, _ = known(tmp_path, lambda: 0.03)
+        assert second == first.model_copy(update={"aa_spread": 0.03, "bytes_per_s": 123.0})
+    assert known(tmp_path, never)[0].aa_spread == (spread if kept else 0.03)
 
 
 def test_the_smallest_of_three_large_spreads_counts_for_ten_minutes(tmp_path: Path) -> None:
-    seen = [known(tmp_path, lambda spread=spread: spread)[0].aa_spread for spread in (0.12, 0.05, 0.2)]
-    assert seen == [0.12, 0.05, 0.05]
+    days = [known(tmp_path, lambda spread=spread: spread) for spread in (0.12, 0.05, 0.2)]
+    assert [found.aa_spread for found, _ in days] == [0.12, 0.05, 0.05]
+    assert len({data["aa_measured"] for _, data in days[:2]}) == 1  # the day begins with the first
     found, data = known(tmp_path, never)
     assert found.aa_spread == 0.05 and data["aa_tries"] == 3
-    data["aa_measured"] = (datetime.now(UTC) - timedelta(minutes=11)).isoformat()
-    only_file(tmp_path).write_text(json.dumps(data))
+    changed(tmp_path, timedelta(minutes=11))
     assert known(tmp_path)[0].aa_spread == 0.0
     assert known(tmp_path, lambda: 0.02)[0].aa_spread == 0.02  # the machine is quiet now
-
-
-def test_a_small_spread_counts_for_the_day(tmp_path: Path) -> None:
-    _, data = known(tmp_path, lambda: 0.02)
-    data["aa_measured"] = (datetime.now(UTC) - timedelta(hours=23)).isoformat()
-    only_file(tmp_path).write_text(json.dumps(data))
-    assert known(tmp_path, never)[0].aa_spread == 0.02
-
-
-def test_a_large_spread_of_a_file_that_counts_no_tries_is_measured_again(tmp_path: Path) -> None:
-    _, data = known(tmp_path, lambda: 0.12)
-    del data["aa_tries"]
-    only_file(tmp_path).write_text(json.dumps(data))
-    assert known(tmp_path)[0].aa_spread == 0.12
-    assert known(tmp_path, lambda: 0.01)[0].aa_spread == 0.01
 
 
 def test_figures_outlive_a_spread_that_cannot_be_measured(tmp_path: Path) -> None:
@@ -136,28 +134,24 @@ def test_figures_outlive_a_spread_that_cannot_be_measured(tmp_path: Path) -> Non
     assert known(tmp_path)[0].bytes_per_s == 123.0
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        "null",
-        "{}",
-        "\udcff",
-        '{"ceilings": {}, "aa_measured": null}',
-        '{"ceilings": {"bytes_per_s": 0, "operations_per_s": 1, "cache_bytes": 1, "aa_spread": 0, '
-        '"measured": "x"}, "aa_measured": null}',
-        '{"ceilings": {"bytes_per_s": 1, "operations_per_s": NaN, "cache_bytes": 1, "aa_spread": 0, '
-        '"measured": "x"}, "aa_measured": null}',
-        '{"ceilings": {"bytes_per_s": 1, "operations_per_s": 1, "cache_bytes": 1, "aa_spread": 0, '
-        '"measured": "x"}, "aa_measured": "yesterday"}',
-        '{"ceilings": {"bytes_per_s": 1, "operations_per_s": 1, "cache_bytes": 1, "aa_spread": 0, '
-        '"measured": "x"}, "aa_measured": 7}',
-        '{"ceilings": {"bytes_per_s": 1, "operations_per_s": 1, "cache_bytes": 1, "aa_spread": 0, '
-        '"measured": "x"}, "aa_measured": "2026-11-25T06:00:00+00:00", "aa_tries": "many"}',
-    ],
+SOUND = {"bytes_per_s": 1, "operations_per_s": 1, "cache_bytes": 1, "aa_spread": 0, "measured": "x"}
+CORRUPT = (
+    *("", "{", "[]", "null", "{}", "\udcff"),
+    *(
+        json.dumps({"ceilings": ceilings, "aa_measured": measured} | more)
+        for ceilings, measured, more in (
+            ({}, None, {}),
+            (SOUND | {"bytes_per_s": 0}, None, {}),
+            (SOUND | {"operations_per_s": float("nan")}, None, {}),
+            (SOUND, "yesterday", {}),
+            (SOUND, 7, {}),
+            (SOUND, "2026-11-25T06:00:00+00:00", {"aa_tries": "many"}),
+        )
+    ),
 )
+
+
+@pytest.mark.parametrize("text", CORRUPT)
 def test_a_corrupt_file_is_measured_again(tmp_path: Path, text: str) -> None:
     known(tmp_path)
     only_file(tmp_path).write_bytes(text.encode("utf-8", "surrogateescape"))
