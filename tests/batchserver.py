@@ -5,7 +5,6 @@ come in another order than the questions; what failed comes in a file of its own
 goes wrong:
 
 - `some-fail`: every third question gets an error of the server (500), the next one of the request (400),
-- `no-key`: every question gets 401,
 - `expires`: only the first half is answered in time,
 - `too-much`: the batch fails, because too much was asked before.
 """
@@ -76,8 +75,6 @@ class BatchServer:
         status, said = 200, ""
         if batch["model"] == "some-fail" and number % 3:
             status, said = ((), (500, "it broke"), (400, "this prompt is not to my taste"))[number % 3]
-        if batch["model"] == "no-key":
-            status, said = 401, "Incorrect API key provided"
         if batch["model"] == "expires" and number >= len(batch["lines"]) / 2:
             message = "This request could not be executed before the completion window expired."
             return result | {"response": None, "error": {"code": "batch_expired", "message": message}}

@@ -178,17 +178,7 @@ _LONG = (
     Hostile("very many lines", "x\n" * 1_000),
     Hostile("brackets that are nested deep", "[" * 500 + "(" * 500),
 )
-HOSTILE = (
-    *_ELEMENTS,
-    *_HANDLERS,
-    *_DRAWINGS,
-    *_LOADS,
-    *_LINKS,
-    *_LANGUAGES,
-    *_SIGNS,
-    *_TERMINAL,
-    *_LONG,
-)
+HOSTILE = (*_ELEMENTS, *_HANDLERS, *_DRAWINGS, *_LOADS, *_LINKS, *_LANGUAGES, *_SIGNS, *_TERMINAL, *_LONG)
 TEXTS = tuple(hostile.text for hostile in HOSTILE)
 assert len(set(TEXTS)) >= 60
 

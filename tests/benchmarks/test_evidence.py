@@ -216,14 +216,7 @@ def test_the_sweep_tells_what_should_not_be(capsys: pytest.CaptureFixture[str]) 
     def record(problem: str, unfit: list[str], **runs: str) -> dict[str, Any]:
         found = {name.replace("_", " "): {"status": s, "reason": "why"} for name, s in runs.items()}
         findings = [{"reason": reason, "message": ""} for reason in unfit]
-        return {
-            "problem": problem,
-            "name": "x",
-            "level": 1,
-            "unfit": findings,
-            "runs": found,
-            "seconds": 1.0,
-        }
+        return {"problem": problem, "name": "x", "level": 1, "unfit": findings, "runs": found, "seconds": 1.0}
 
     records = [
         record("level1/1", [], itself="correct", zeros="wrong_output", another_draw="correct"),

@@ -20,11 +20,7 @@ from benchmarks.search.comparing import Table, marks, mean, ratio, record
 from benchmarks.search.landscape import LEVELS, points
 from benchmarks.search.landscapes import drawn
 from benchmarks.search.proposer import MODELS, STRONG, Asked, Model, Program, Proposer
-from benchmarks.search.searching import (
-    FIRST_QUESTION,
-    Budget,
-    search,
-)
+from benchmarks.search.searching import FIRST_QUESTION, Budget, search
 from kernelproof.runs.strategies import Proposal, Result, Task, find_strategy
 from kernelproof.types import Status
 

@@ -134,14 +134,6 @@ def test_a_lost_count_is_made_anew(tmp_path: Path, damage: Callable[[Path], obje
     assert json.loads(count.read_text())["bytes"] == 4 * room()
 
 
-def test_another_bound_holds_from_the_next_store_on(tmp_path: Path) -> None:
-    wide = BuildCache(tmp_path, bound=100 * BLOCK, grace_s=0.0)
-    for number in range(12):
-        store(wide, number)
-    store(BuildCache(tmp_path, bound=BOUND, grace_s=0.0), 12)
-    assert set(folders(tmp_path)) == {key_of(number) for number in range(9, 13)}
-
-
 @pytest.mark.ci
 def test_processes_that_share_a_tiny_cache_see_whole_entries(tmp_path: Path) -> None:
     workers = [start_worker(tmp_path, seed, 120) for seed in range(3)]
@@ -214,14 +206,3 @@ print(cache.load(key_of(0)).state)
         assert done.stdout.strip() == BuildState.OK, done.stderr
         record = folders(root)[key_of(0)] / "build.json"
         assert time.time() - record.stat().st_mtime > 4000.0
-
-
-def test_what_was_pruned_can_be_stored_again(tmp_path: Path) -> None:
-    cache = BuildCache(tmp_path)
-    store(cache, 0)
-    store(cache, 1)
-    removal = cache.prune(0)
-    assert (removal.builds, removal.bytes, removal.left_builds) == (2, 2 * room(), 0)
-    assert cache.load(key_of(0)) is None
-    again = store(cache, 0)
-    assert again.library is not None and Path(again.library).stat().st_size == BLOCK

@@ -71,10 +71,7 @@ def test_compilers_that_are_killed_each_time_on_purpose_are_no_machine_fault_for
     fresh: Builder, plain: RequestMaker
 ) -> None:
     """Whoever always does that is the source, as far as anybody can know: final, and never cached."""
-    for source in (
-        f'#pragma GCC error "x\\n{SAID}"',
-        f'asm(".print \\"{SAID}\\"\\n.error \\"x\\"");',
-    ):
+    for source in (f'#pragma GCC error "x\\n{SAID}"', f'asm(".print \\"{SAID}\\"\\n.error \\"x\\"");'):
         build = fresh.build(plain(source))
         assert build.state in (BuildState.ERROR, BuildState.TIMEOUT), build.log
         if build.state is BuildState.TIMEOUT:

@@ -44,10 +44,7 @@ def test_a_list_inside_a_plan_is_part_of_it() -> None:
         (Response(text="I cannot think of anything."), "no plan"),
         (Response(text=None), "no plan"),
         (Response(text="<think>## 1. A\n## 2. B"), "no plan"),
-        (
-            Response(text="## 1. A\n## 2. B", refusal="No."),
-            "no plan: the server says: No.",
-        ),
+        (Response(text="## 1. A\n## 2. B", refusal="No."), "no plan: the server says: No."),
         (
             Response(text="## 1. A", finish_reason="content_filter"),
             "no plan: the server's finish reason is content_filter",

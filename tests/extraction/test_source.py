@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from kernelproof.extraction import extract
 from kernelproof.types import Extraction, Response, Status
-from tests.extraction.programs import GOOD, REFERENCE, SECOND, fence
+from tests.extraction.programs import GOOD, REFERENCE, fence
 
 
 def given_text(text: str) -> Extraction:
@@ -35,22 +33,6 @@ def test_a_python_file_without_model_new_is_left_to_the_policy() -> None:
     assert extraction.warnings == ("no_model_new",)
 
 
-def test_a_raw_response_is_searched() -> None:
-    extraction = given_text(f"<think>{fence(SECOND)}</think>\n{fence(GOOD)}")
-
-    assert extraction.candidate is not None
-    assert (extraction.candidate.source, extraction.method) == (GOOD, "fence")
-
-
-def test_a_servers_json_body_is_searched() -> None:
-    body = {"choices": [{"message": {"reasoning": fence(SECOND), "content": f"Here:\n{fence(GOOD)}"}}]}
-
-    extraction = given_text(json.dumps(body, indent=2))
-
-    assert extraction.candidate is not None
-    assert (extraction.candidate.source, extraction.method) == (GOOD, "json")
-
-
 def test_a_python_file_with_a_syntax_error_is_taken_for_the_policy_to_report() -> None:
     broken = GOOD.replace("def forward(self, x):", "def forward(self x):")
 
@@ -59,11 +41,6 @@ def test_a_python_file_with_a_syntax_error_is_taken_for_the_policy_to_report() -
     assert extraction.candidate is not None
     assert extraction.candidate.source == broken
     assert "does_not_parse" in extraction.warnings
-
-
-def test_prose_holds_no_code() -> None:
-    assert given_text("I would import torch and write a kernel.").status is Status.NO_CODE
-    assert given_text("").status is Status.EMPTY
 
 
 def test_difficult_text_is_bounded_by_warnings_not_by_luck() -> None:
@@ -101,16 +78,6 @@ def test_python_that_never_ends_is_taken_for_the_policy_to_report(source: str) -
     assert extraction.candidate is not None
     assert (extraction.candidate.source, extraction.method) == (source, "whole")
     assert "does_not_parse" in extraction.warnings
-
-
-def test_a_program_after_a_fence_alone_is_a_program_too() -> None:
-    cut = GOOD[: GOOD.index("blockDim")]
-
-    extraction = given_text(f"```python\n{cut}")
-
-    assert extraction.candidate is not None
-    assert (extraction.candidate.source, extraction.method) == (cut, "fence")
-    assert extraction.warnings == ("unclosed_fence", "does_not_parse")
 
 
 def test_a_response_in_a_file_is_still_a_response() -> None:

@@ -49,13 +49,6 @@ def test_an_unknown_problem_is_a_usage_error() -> None:
     assert isinstance(run("show", "sofmax").exception, UsageError)
 
 
-@pytest.mark.ci
-def test_check_is_content_with_a_fit_problem() -> None:
-    result = run("check", "level1/7")
-    assert result.exit_code == 0
-    assert "1 of 1 problem fit" in result.stdout
-
-
 @pytest.mark.parametrize("as_json", [False, pytest.param(True, marks=pytest.mark.ci)])
 def test_check_ends_with_1_for_an_unfit_problem(tmp_path: Path, as_json: bool) -> None:
     result = run("check", str(bad_problem("dropout", tmp_path)), *(["--json"] if as_json else []))

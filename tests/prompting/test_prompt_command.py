@@ -9,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 from kernelproof.cli.problems import problems_app
-from kernelproof.errors import UsageError
 from kernelproof.problems import read_problem
 from kernelproof.prompting import first_prompt
 
@@ -59,8 +58,3 @@ def test_json_is_the_prompt_itself(file: Path) -> None:
     expected = first_prompt(read_problem(file), backend="cuda")
     output = run("double", "--suite", str(file), "--json")
     assert json.loads(output) == json.loads(expected.model_dump_json())
-
-
-def test_an_unknown_size_is_a_usage_error(file: Path) -> None:
-    with pytest.raises(UsageError, match="full, small"):
-        run("double", "--suite", str(file), "--size", "huge")

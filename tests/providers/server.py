@@ -20,13 +20,10 @@ class Step:
     """A JSON value, or text that is sent as it is."""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    delay_s: float = 0.0
     close: bool = False
     """Close the connection instead of answering."""
     drip_s: float = 0.0
     """Send a blank every few milliseconds for at most so long, and never the body."""
-    cut: bool = False
-    """Announce more bytes than are sent."""
 
 
 @dataclass
@@ -85,7 +82,6 @@ def serve(*steps: Step, models: Step | None = None) -> Iterator[Server]:
             self._play(step)
 
         def _play(self, step: Step) -> None:
-            time.sleep(step.delay_s)
             if step.close:
                 self.close_connection = True
                 return
@@ -96,10 +92,9 @@ def serve(*steps: Step, models: Step | None = None) -> Iterator[Server]:
             self.send_response(step.status)
             for name, value in {"content-type": "application/json", **step.headers}.items():
                 self.send_header(name, value)
-            self.send_header("content-length", str(len(data) + 10 * step.cut))
+            self.send_header("content-length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
-            self.close_connection = step.cut
 
         def _drip(self, seconds: float) -> None:
             self.close_connection = True

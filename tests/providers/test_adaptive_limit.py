@@ -83,36 +83,6 @@ def test_a_pause_holds_everybody() -> None:
     assert anyio.run(paused) >= 0.29
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_whoever_gives_up_waiting_leaves_the_place_to_another(seed: int) -> None:
-    """Questions that are cancelled while they wait, or are being let in, never block those behind them."""
-    generator = random.Random(seed)
-    served: list[int] = []
-
-    async def one(limit: AdaptiveLimit, number: int, patience_s: float) -> None:
-        with anyio.move_on_after(patience_s):
-            async with limit.place() as taken:
-                assert limit.used <= 4
-                await anyio.sleep(generator.uniform(0, 0.002))
-                if generator.random() < 0.2:
-                    limit.busy(taken, 0.001)
-                else:
-                    limit.answered()
-                served.append(number)
-
-    async def all_of_them() -> None:
-        limit = AdaptiveLimit(4)
-        with anyio.fail_after(20):
-            async with anyio.create_task_group() as group:
-                for number in range(100):
-                    patience_s = generator.uniform(0, 0.02) if number % 2 else 1000.0
-                    group.start_soon(one, limit, number, patience_s)
-        assert limit.used == 0
-
-    anyio.run(all_of_them)
-    assert set(range(0, 100, 2)) <= set(served)
-
-
 def test_one_answer_lets_one_in_and_does_not_wake_all() -> None:
     woken = 0
 
@@ -162,32 +132,6 @@ def test_one_starts_in_each_turn_of_the_event_loop() -> None:
 
     anyio.run(all_of_them)
     assert len(set(starts)) == 200
-
-
-def test_one_that_gives_up_in_a_pause_leaves_the_place_to_another() -> None:
-    """It was told of a free place just when the server asked for a pause."""
-
-    async def all_of_them() -> None:
-        limit, first, served = AdaptiveLimit(1), anyio.CancelScope(), anyio.Event()
-
-        async def one(scope: anyio.CancelScope) -> None:
-            with scope:
-                async with limit.place():
-                    served.set()
-
-        async with anyio.create_task_group() as group:
-            async with limit.place() as taken:
-                group.start_soon(one, first)
-                await anyio.wait_all_tasks_blocked()
-                group.start_soon(one, anyio.CancelScope())
-                await anyio.wait_all_tasks_blocked()
-                limit.busy(taken, pause_s=0.3)
-            await anyio.wait_all_tasks_blocked()
-            first.cancel()
-            with anyio.fail_after(5):
-                await served.wait()
-
-    anyio.run(all_of_them)
 
 
 class _Crowd:

@@ -32,12 +32,6 @@ def test_reasoning_is_taken_from_the_first_field_that_holds_text(
     assert response_from_body(completion("x", message=message)).reasoning == reasoning
 
 
-def test_content_may_be_null_beside_reasoning() -> None:
-    response = response_from_body(completion(None, message={"reasoning_content": "only thoughts"}))
-    assert response.text is None
-    assert response.reasoning == "only thoughts"
-
-
 def test_content_may_come_in_parts() -> None:
     parts = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hmm"}]},
@@ -53,14 +47,6 @@ def test_unknown_usage_is_not_zero() -> None:
     usage = response_from_body(completion(usage={"prompt_tokens": 3, "completion_tokens": None})).usage
     assert usage is not None
     assert (usage.prompt_tokens, usage.completion_tokens, usage.reasoning_tokens) == (3, None, None)
-
-
-def test_a_refusal_is_kept() -> None:
-    assert response_from_body(completion(None, message={"refusal": "I will not"})).refusal == "I will not"
-
-
-def test_think_tags_stay_in_the_text_for_the_extraction() -> None:
-    assert response_from_body(completion("<think>x</think>y")).text == "<think>x</think>y"
 
 
 @pytest.mark.parametrize(

@@ -40,10 +40,7 @@ def test_outside_of_a_container_there_is_none(tmp_path: Path) -> None:
 
 def test_dockers_defaults_and_the_options_that_lift_them(tmp_path: Path) -> None:
     top = machine(
-        tmp_path,
-        seccomp=2,
-        proc_self_attr_current="docker-default (enforce)\n",
-        proc_self_mountinfo=MASKED,
+        tmp_path, seccomp=2, proc_self_attr_current="docker-default (enforce)\n", proc_self_mountinfo=MASKED
     )
     (top / ".dockerenv").touch()
     found = container(top)

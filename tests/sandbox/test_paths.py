@@ -19,11 +19,6 @@ def test_a_plain_result_is_read(tmp_path: Path) -> None:
     assert read_result(tmp_path, "result", 5) == b"12345"
 
 
-def test_a_missing_result_is_an_os_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        read_result(tmp_path, "result", 5)
-
-
 def plant_symlink(path: Path) -> None:
     (path.parent / "secret").write_text("x")
     path.symlink_to("secret")

@@ -65,12 +65,6 @@ def test_one_broken_file_keeps_all_from_being_written_unless_it_is_left_out(tmp_
     assert f"left out: {latin} is not UTF-8" in result.stderr
 
 
-def test_two_files_with_one_id_are_refused(tmp_path: Path) -> None:
-    write(tmp_path / "theirs" / "level1" / "1_a.py")
-    write(tmp_path / "theirs" / "level1" / "1_b.py")
-    assert "level1/1 is also" in refusal(tmp_path / "theirs", tmp_path / "mine")
-
-
 def test_names_that_become_one_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "theirs" / "a b.py")
     write(tmp_path / "theirs" / "a(b.py")
