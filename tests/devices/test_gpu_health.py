@@ -258,41 +258,27 @@ def test_a_record_is_found_until_it_is_lifted(place: Path) -> None:
     assert quarantine.lift(UUID) is None
 
 
-def _text(path: Path) -> None:
-    path.write_text("{ this is no JSON")
-
-
-def _empty(path: Path) -> None:
-    path.touch()
-
-
-def _unknown_fields(path: Path) -> None:
-    path.write_text(f'{{"uuid": "{UUID}", "reason": "", "since": "", "pid": 1, "more": true}}')
-
-
-def _of_another(path: Path) -> None:
+def of_another(path: Path) -> None:
     assert quarantine.impose("GPU-other", "it is broken") is None
     (path.parent / "GPU-other.quarantine.json").rename(path)
 
 
-def _huge(path: Path) -> None:
-    path.write_bytes(b" " * (1 << 20))
+SPOILED: dict[str, Callable[[Path], object]] = {
+    "text": lambda path: path.write_text("{ this is no JSON"),
+    "empty": lambda path: path.touch(),
+    "unknown fields": lambda path: path.write_text(
+        f'{{"uuid": "{UUID}", "reason": "", "since": "", "pid": 1, "more": true}}'
+    ),
+    "of another": of_another,
+    "huge": lambda path: path.write_bytes(b" " * (1 << 20)),
+    "binary": lambda path: path.write_bytes(bytes(range(256))),
+    "link": lambda path: path.symlink_to("/etc/hostname"),
+    "pipe": os.mkfifo,
+}
 
 
-def _binary(path: Path) -> None:
-    path.write_bytes(bytes(range(256)))
-
-
-def _link(path: Path) -> None:
-    path.symlink_to("/etc/hostname")
-
-
-def _pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-@pytest.mark.parametrize("spoil", [_text, _empty, _unknown_fields, _of_another, _huge, _binary, _link, _pipe])
-def test_a_record_that_cannot_be_read_still_counts(place: Path, spoil: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
+def test_a_record_that_cannot_be_read_still_counts(place: Path, spoil: Callable[[Path], object]) -> None:
     place.mkdir()
     spoil(place / f"{UUID}.quarantine.json")
     record = quarantine.find(UUID)

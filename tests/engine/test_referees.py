@@ -131,27 +131,24 @@ def only_one(
 
 
 @pytest.mark.ci
-def test_who_waits_gets_it_afterwards(only_one: Referees) -> None:
+@pytest.mark.parametrize(
+    ("act", "outcome"),
+    [
+        (lambda referees: None, "took one"),
+        (lambda referees: referees.close(), "RefereeLost"),
+        (lambda referees: quarantine.impose("GPU-a1", "it failed"), "MachineError"),
+    ],
+    ids=["afterwards", "at the end", "when no GPU is left"],
+)
+def test_who_waits_gets_it_or_is_told_why_not(
+    only_one: Referees, act: Callable[[Referees], None], outcome: str
+) -> None:
     with held(only_one) as waiting:
-        pass
+        act(only_one)
+        if outcome == "RefereeLost":
+            waiting.join(60)
     waiting.join(60)
-    assert waiting.name == "took one"
-
-
-@pytest.mark.ci
-def test_who_waits_is_told_of_the_end(only_one: Referees) -> None:
-    with held(only_one) as waiting:
-        only_one.close()
-        waiting.join(60)
-    assert waiting.name == "RefereeLost"
-
-
-@pytest.mark.ci
-def test_who_waits_is_told_that_no_gpu_is_left(only_one: Referees) -> None:
-    with held(only_one) as waiting:
-        assert quarantine.impose("GPU-a1", "it failed") is None
-    waiting.join(60)
-    assert waiting.name == "MachineError"
+    assert waiting.name == outcome
 
 
 @pytest.mark.ci

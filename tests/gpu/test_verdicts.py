@@ -1,4 +1,4 @@
-"""Verdicts on a real GPU: the GPU twins of what the corpus shows on the CPU. Run with `make test-gpu`."""
+"""Verdicts on a real GPU beyond those of the corpus. Run with `make test-gpu`."""
 
 from __future__ import annotations
 
@@ -62,67 +62,6 @@ def test_a_patched_event_clock_changes_nothing(engine: Engine) -> None:
     assert verdict.status is Status.CORRECT, verdict.reason
     assert verdict.measurement is not None
     assert verdict.measurement.speedup < 0.1
-
-
-def test_work_left_on_a_side_stream_is_not_there_in_time(engine: Engine) -> None:
-    source = relu("""
-        side = torch.cuda.Stream()
-        y = torch.empty_like(x)
-        with torch.cuda.stream(side):
-            for _ in range(50):
-                y.copy_(x)
-            y.copy_(torch.relu(x))
-        return y
-    """)
-    verdict = judge(engine, "level1/1", source)
-    assert verdict.status in {Status.WRONG_OUTPUT, Status.NONDETERMINISTIC}  # by chance it may be right once
-
-
-@pytest.mark.parametrize(
-    "product",
-    [
-        "(a.half() @ b.half()).float()",
-        "(a.bfloat16() @ b.bfloat16()).float()",
-    ],
-)
-def test_lower_precision_behind_float32_is_wrong(engine: Engine, product: str) -> None:
-    source = f"""
-import torch
-import torch.nn as nn
-
-
-class ModelNew(nn.Module):
-    def forward(self, a, b):
-        return {product}
-"""
-    assert judge(engine, "level1/4", source, measure=False).status is Status.WRONG_OUTPUT
-
-
-def test_tf32_behind_float32_is_wrong(engine: Engine) -> None:
-    source = """
-import torch
-import torch.nn as nn
-
-
-class ModelNew(nn.Module):
-    def forward(self, a, b):
-        torch.backends.cuda.matmul.allow_tf32 = True
-        return a @ b
-"""
-    assert judge(engine, "level1/4", source, measure=False).status is Status.WRONG_OUTPUT
-
-
-def test_changed_inputs_are_seen(engine: Engine) -> None:
-    assert judge(engine, "level1/1", relu("return x.relu_()")).status is Status.MUTATED_INPUT
-
-
-def test_a_cached_answer_is_wrong(engine: Engine) -> None:
-    source = relu("""
-        if not hasattr(self, "answer"):
-            self.answer = torch.relu(x)
-        return self.answer
-    """)
-    assert judge(engine, "level1/1", source).status is Status.WRONG_OUTPUT
 
 
 @pytest.mark.parametrize(

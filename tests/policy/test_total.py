@@ -1,15 +1,21 @@
-"""A review of any text ends with findings, never with an exception, and soon."""
+"""A review of any text ends with findings, never with an exception, soon, and beside others; native source is
+seen through the ways in which programs put strings together."""
 
 from __future__ import annotations
 
+import gc
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelproof import pysource
 from kernelproof.verifier.policy import RULES, review
-from tests.policy.samples import CLEAN, PROBLEM
+from tests.policy.samples import CLEAN, PROBLEM, changed, findings
 
 LINES = [
     *CLEAN.splitlines(),
@@ -82,3 +88,62 @@ def test_long_sources_take_seconds_of_a_core() -> None:
         review(source, PROBLEM, "cuda")
 
     assert time.process_time() - start < 20
+
+
+PROTOTYPE = "torch::Tensor scale(torch::Tensor x, torch::Tensor y, double scale);"
+WRONG = "torch::Tensor scale(torch::Tensor x);"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "proto = '{}'",
+        "first = '{}'\nproto = first",
+        "proto = '' + '{}'",
+        "proto = ''\nproto += '{}'",
+        "proto = f'{{NAME}} {}'",
+        "import textwrap\nproto = textwrap.dedent('''\n    {}\n''')",
+        "proto = ['{}']",
+        "proto = '{}'.strip()",
+    ],
+)
+def test_a_prototype_is_found_behind(statements: str) -> None:
+    using = changed(f'cpp_sources="{PROTOTYPE}"', "cpp_sources=proto")
+
+    def program(prototype: str) -> str:
+        return changed("ext = ", statements.replace("{}", prototype) + "\n\next = ", using)
+
+    assert findings(program(WRONG), "unmatched_prototype")
+    assert findings(program(PROTOTYPE), "unmatched_prototype") == []
+
+
+@pytest.mark.parametrize("value", ["read()", "proto", "'a{}'.format(1)", "f(proto) + 'x'"])
+def test_what_the_source_does_not_show_is_not_judged(value: str) -> None:
+    source = changed("ext = ", f"proto = {value}\n\next = ", CLEAN).replace(f'"{PROTOTYPE}"', "proto")
+
+    assert findings(source, "unmatched_prototype") == []
+    assert findings(source, "missing_cpp_sources") == []
+
+
+SOURCE = Path(pysource.__file__).read_text() * 3
+
+
+@pytest.fixture
+def interruptions() -> Iterator[None]:
+    """Other threads run in the middle of everything that makes objects."""
+
+    def give_way(_phase: str, _info: object) -> None:
+        time.sleep(0)
+
+    before = gc.get_threshold()
+    gc.callbacks.append(give_way)
+    gc.set_threshold(50)
+    yield
+    gc.set_threshold(*before)
+    gc.callbacks.remove(give_way)
+
+
+def test_programs_are_parsed_side_by_side(interruptions: None) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        trees = list(pool.map(pysource.parse, [SOURCE] * 32))
+    assert not [tree for tree in trees if isinstance(tree, SyntaxError)]

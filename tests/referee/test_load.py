@@ -11,7 +11,6 @@ import pytest
 from kernelproof.problems import open_suite
 from kernelproof.types import Status, VerifySettings
 from kernelproof.types.verification import VerifyRequest
-from tests.referee.corpus import members
 from tests.referee.court import Court
 
 pytestmark = pytest.mark.ci
@@ -97,23 +96,6 @@ def test_what_is_not_offered_says_so(court: Court) -> None:
     verdict = court.judge(request(f"{BOTH}, {FLAGS}, is_standalone=True"))
     assert verdict.status is Status.LOAD_ERROR
     assert "standalone" in verdict.reason
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow)
-        for name in ("cpp_softmax_loaded_from_a_tree", "cpp_relu_by_setuptools")
-    ],
-)
-def test_what_lies_in_another_folder_each_time_is_built_once(name: str, court: Court) -> None:
-    """The build stage compiles it, in one process; the referee finds it in the cache, in another."""
-    (member,) = (m for m in members("cpu") if m.name == name)
-    first, again = (court.judge(member.request) for _ in range(2))
-    assert (first.status, again.status) == (Status.CORRECT, Status.CORRECT), (
-        f"{first.reason}\n{first.details}"
-    )
-    assert [(build.key, build.cached) for build in again.builds] == [(first.builds[0].key, True)]
 
 
 SETUP = """

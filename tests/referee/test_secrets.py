@@ -268,18 +268,14 @@ def test_what_it_does_hold_is_found(trace: Trace) -> None:
     assert found_integers(trace.holds[0].memory, trace.told(trace.holds[0]))
 
 
-def test_no_output_of_the_reference_is_there(trace: Trace) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "least"), [(torch.float32, 0.5), (torch.float64, 1)], ids=["output", "truth"]
+)
+def test_nothing_that_the_reference_computes_is_there(trace: Trace, dtype: torch.dtype, least: float) -> None:
     """Neither in the trials nor while it is timed, where the baseline has computed the same inputs."""
     for hold in trace.holds:
-        expected = windows(trace.reference(hold, torch.float32))
-        assert len(expected) >= WINDOWS_OF_ONE // 2
-        assert not found_windows(hold.memory, expected)
-
-
-def test_no_float64_truth_is_there(trace: Trace) -> None:
-    for hold in trace.holds:
-        expected = windows(trace.reference(hold, torch.float64))
-        assert len(expected) >= WINDOWS_OF_ONE
+        expected = windows(trace.reference(hold, dtype))
+        assert len(expected) >= least * WINDOWS_OF_ONE
         assert not found_windows(hold.memory, expected)
 
 
@@ -312,14 +308,10 @@ def test_no_seed_that_it_was_told_makes_inputs(trace: Trace) -> None:
         assert drawn.flatten()[:4].tolist() not in seen
 
 
-@pytest.mark.parametrize("secret", ["API key", "database path", "other attempt"])
-def test_no_secret_of_ours_is_there(trace: Trace, secret: str) -> None:
-    marks = {
-        "API key": [API_KEY],
-        "database path": [str(trace.workspace.database), str(trace.workspace.root)],
-        "other attempt": [OTHER, str(trace.other_files)],
-    }[secret]
-    for mark in marks:
+def test_no_secret_of_ours_is_there(trace: Trace) -> None:
+    """Neither the API key, nor where the database is, nor another attempt."""
+    places = (trace.workspace.database, trace.workspace.root, trace.other_files)
+    for mark in (API_KEY, OTHER, *map(str, places)):
         assert not [hold.memory.name for hold in trace.holds if finds(hold.memory, mark.encode())]
         assert mark not in json.dumps(trace.looked["processes"])
 

@@ -55,45 +55,27 @@ def test_a_variant_follows_from_its_seed(variant: Variant) -> None:
     assert torch.equal(first[0], again[0])
 
 
-@pytest.mark.parametrize(
-    "tensor",
-    [
-        torch.arange(10),
-        torch.ones(4, 4, dtype=torch.bool),
-        (randn(30, 7) > 0).float(),
-        (randn(40) > 0).float() * 2 - 1,
-        torch.zeros(9, 9).masked_fill(randn(9, 9) > 0, float("-inf")),
-        torch.eye(12)[torch.arange(30) % 12],
-        randn(12, 9).softmax(-1),
-        randn(12, 9).softmax(0),
-        randn(4, 12, 9).softmax(1),
-        randn(30).argsort().float(),
-        torch.linalg.qr(randn(20, 20)).Q,
-        torch.full((5, 5), 3.25),
-        torch.zeros(9),
-        torch.tensor(1.5),
-        torch.empty(0, 3),
-        torch.randn(4, dtype=torch.complex64),
-    ],
-    ids=[
-        "integers",
-        "booleans",
-        "float mask",
-        "signs",
-        "infinite mask",
-        "one-hot",
-        "probabilities by row",
-        "probabilities by column",
-        "probabilities in the middle",
-        "permutation",
-        "orthogonal",
-        "constant",
-        "zeros",
-        "scalar",
-        "empty",
-        "complex",
-    ],
-)
+MEANT: dict[str, torch.Tensor] = {
+    "integers": torch.arange(10),
+    "booleans": torch.ones(4, 4, dtype=torch.bool),
+    "float mask": (randn(30, 7) > 0).float(),
+    "signs": (randn(40) > 0).float() * 2 - 1,
+    "infinite mask": torch.zeros(9, 9).masked_fill(randn(9, 9) > 0, float("-inf")),
+    "one-hot": torch.eye(12)[torch.arange(30) % 12],
+    "probabilities by row": randn(12, 9).softmax(-1),
+    "probabilities by column": randn(12, 9).softmax(0),
+    "probabilities in the middle": randn(4, 12, 9).softmax(1),
+    "permutation": randn(30).argsort().float(),
+    "orthogonal": torch.linalg.qr(randn(20, 20)).Q,
+    "constant": torch.full((5, 5), 3.25),
+    "zeros": torch.zeros(9),
+    "scalar": torch.tensor(1.5),
+    "empty": torch.empty(0, 3),
+    "complex": torch.randn(4, dtype=torch.complex64),
+}
+
+
+@pytest.mark.parametrize("tensor", MEANT.values(), ids=MEANT)
 def test_values_that_carry_a_meaning_are_left_alone(tensor: torch.Tensor) -> None:
     assert all(variant.apply([tensor], 1) is None for variant in ALL)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kernelproof.types import Pace, VerifySettings
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.referee.timing import claim, clock
+from kernelproof.verifier.referee.timing.pace import SAME_WITHIN
 from kernelproof.verifier.referee.timing.stopping import Stop, StoppingRule
 
 CPU = torch.device("cpu")
@@ -389,3 +390,82 @@ def test_an_interval_on_a_cpu_holds_what_pairs_differ_by_today() -> None:
     for backend, least, most in (("cpp", 0.12, 0.13), ("cuda", 0.0, 0.01)):
         interval = claim.conclude(rounds, backend=backend, device_spread=0.04).speedup_interval
         assert least <= math.log(interval.high / interval.low) / 2 <= most
+
+
+@given(st.lists(st.floats(1.2, 20.0), min_size=8, max_size=16), st.sampled_from((0.0, 0.67)))
+def test_what_is_slower_in_a_wide_interval_is_slower(calls: list[float], device_spread: float) -> None:
+    """0.07 [0.068, 0.30] was `unresolved`: the interval was wide, and the device's spread kept from a busy
+    minute. Its upper end is what counts."""
+    rounds = [clock.Round("BC", [1.0] * 4, [ms] * 4, 4 * ms + 2, 6.0) for ms in calls]
+    told = claim.conclude(rounds, backend="cuda", alone=alone(1.0), device_spread=device_spread)
+    near = min(told.resolution, SAME_WITHIN)
+    assert (told.pace is Pace.SLOWER) == (told.speedup_interval.high < 1 / (1 + near))
+    assert bool(told.unresolved_because) == (told.pace is Pace.UNRESOLVED)
+
+
+def test_a_wide_interval_above_1_is_unresolved_and_says_so() -> None:
+    rounds = [clock.Round("BC", [ms] * 4, [1.0] * 4, 6.0, 4 * ms + 2) for ms in (1.5, 1.6, 20.0, 19.0) * 3]
+    told = claim.conclude(rounds, backend="cuda", alone=alone(20.0))
+    assert told.pace is Pace.UNRESOLVED and told.unresolved_because is not None
+    assert "half of its interval is" in told.unresolved_because
+
+
+SHARES = st.floats(0.05, 0.99)
+
+
+def beside_others(share: float, stretched: float, n: int) -> clock.Round:
+    """Other programs interrupt candidate and baseline, so that calls take `stretched` times as long in all.
+
+    The baseline's call takes 1 ms. The candidate takes `share` of it, and tells an eighth of its time. The
+    interruptions fall on a few calls, so most calls take what they take alone.
+    """
+    waits = (stretched - 1) * n
+    baseline = [1.0] * n
+    for place in (n // 2, n - 1) if n > 5 else (n - 1,):
+        baseline[place] += waits / (2 if n > 5 else 1)
+    return clock.Round("BC", baseline, [share / 8] * n, n * (0.5 + share * stretched), n * (0.5 + stretched))
+
+
+def test_a_candidate_that_slows_its_clock_gains_nothing_where_other_programs_want_the_core() -> None:
+    """It was `faster`, by 16, on two cores with a load of 10. The truth is 2.4: what its block saves has
+    waits in it, and the baseline's call has none."""
+    rounds = [beside_others(1 / 2.4, 1.6, n) for n in (12, 16) * 8]
+    plain = [1 + (r.host_ms - r.baseline_host_ms) / len(r.baseline) for r in rounds]
+    assert plain == pytest.approx([1 - 1.6 * (1 - 1 / 2.4)] * 16)  # 1 / 15: far too short
+    told = claim.conclude(rounds, backend="cpp")
+    assert 2.2 < told.speedup <= 2.4 * claim.REACH
+
+
+@given(SHARES, st.floats(1.0, 3.0), st.integers(4, 16))
+def test_what_stretches_both_blocks_makes_no_outer_time_shorter_and_none_much_longer(
+    share: float, stretched: float, n: int
+) -> None:
+    shown = clock.outer_call_ms(beside_others(share, stretched, n))
+    assert share * (1 - 1e-9) <= shown <= share + 1 / n
+
+
+@given(st.floats(1.0, 9.0), st.floats(1.0, 3.0), st.integers(3, 16))
+def test_a_slower_candidate_is_not_excused_by_what_stretched_its_block(
+    share: float, stretched: float, n: int
+) -> None:
+    assert clock.outer_call_ms(beside_others(share, stretched, n)) >= share * (1 - 1e-9)
+
+
+@given(st.floats(0.01, 5.0), st.integers(2, 16))
+def test_a_cold_first_call_is_no_stretch(cold: float, n: int) -> None:
+    assert clock.stretch([1.0 + cold, *[1.0] * (n - 1)]) == 1.0
+
+
+@given(st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=16))
+def test_no_calls_shorten_a_block(times: list[float]) -> None:
+    assert clock.stretch(times) >= 1.0
+
+
+def test_what_is_used_while_held_is_claimed_by_nobody_and_convicts_nobody() -> None:
+    """The candidate is as fast as the baseline, and did half of each block's work before it."""
+    early = 8.0
+    rounds = [
+        clock.Round("BC", [1.0] * 16, [0.5] * 16, 16 * 1.0 + 8.0, 16 * 1.5, held_ms=early) for _ in range(24)
+    ]
+    assert claim.conclude(rounds, backend="cuda").speedup <= claim.REACH
+    assert not clock.hides_work(rounds)

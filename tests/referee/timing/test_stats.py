@@ -47,10 +47,6 @@ def test_the_interval_holds_the_true_median_about_as_often_as_it_says() -> None:
     assert inside >= 85
 
 
-def test_one_sample_gives_a_point() -> None:
-    assert stats.bootstrap_median([2.0]) == Interval(low=2.0, high=2.0)
-
-
 @given(st.floats(-20, 20), st.floats(0, 20))
 def test_ratios_come_of_their_logarithms(low: float, width: float) -> None:
     found = stats.exponential(Interval(low=low, high=low + width))
@@ -87,11 +83,6 @@ def test_what_an_interval_allows_to_say(low: float, high: float, pace: Pace) -> 
 SPREADS = st.floats(0, 1) | st.just(math.inf)
 
 
-@given(st.floats(0.01, 100), st.floats(1, 10))
-def test_a_noise_without_bound_shows_nothing_to_be_faster(low: float, factor: float) -> None:
-    assert pace_of(Interval(low=low, high=low * factor), resolution(math.inf)) is not Pace.FASTER
-
-
 @given(st.floats(0.001, 1), st.floats(0.5, 1.1), SPREADS)
 def test_what_is_surely_slower_is_slower_whatever_the_spread(
     share: float, high: float, spread: float
@@ -108,13 +99,6 @@ def test_where_one_clock_shows_no_loss_slower_has_to_exceed_the_spread(
 ) -> None:
     found = pace_of(Interval(low=high / 2, high=high), resolution(spread), highest)
     assert (found is Pace.SLOWER) == (high < 1 / (1 + max(0.01, 3 * spread)))
-
-
-def test_a_kernel_far_below_1_is_slower_beside_a_spread_of_a_busy_minute() -> None:
-    """It was `unresolved`, since pairs of the same code had been 67 % apart."""
-    interval = Interval(low=0.068, high=0.30)
-    assert pace_of(interval, resolution(0.67)) is Pace.SLOWER
-    assert unresolved_because(interval, resolution(0.67)) == ""
 
 
 @given(st.floats(0.01, 10), st.floats(1, 10), SPREADS)

@@ -1,4 +1,5 @@
-"""The first to come is served first, by a plain queue and by the cores; one that gives up is no obstacle."""
+"""Who waits: the first to come is served first, one that gives up or is stopped is no obstacle, and the time
+that referees are busy is counted."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ import pytest
 
 from kernelproof.verifier.engine.core_sharing import Cores, Fifo
 from kernelproof.verifier.engine.referee_process import RefereeLost
+from kernelproof.verifier.engine.referees import BusyTime
+from kernelproof.verifier.engine.stop import Stop, Stopped, ended_later
 
 WAITERS = 12
 
@@ -144,3 +147,76 @@ def test_nobody_waits_for_cores_that_were_closed() -> None:
         for thread in threads:
             thread.join(10)
     assert lost == [0, 1, 2]
+
+
+def test_one_that_waits_goes_and_the_others_keep_their_turn() -> None:
+    cores, went = Cores(1, 1), list[str]()
+    stops = [Stop(), Stop(), Stop()]
+    left = threading.Semaphore(0)
+
+    def wait(number: int) -> None:
+        try:
+            with cores.building(stops[number]):
+                went.append(f"{number} built")
+        except Stopped:
+            went.append(f"{number} stopped")
+        left.release()
+
+    threads = [threading.Thread(target=wait, args=(number,)) for number in range(3)]
+    with cores.building():
+        for number, thread in enumerate(threads):
+            thread.start()
+            while len(cores._builds) <= number:
+                time.sleep(0.001)
+        stops[1].ask()
+        assert left.acquire(timeout=60) and went == ["1 stopped"]
+        stops[1].ask()  # twice is once
+    for thread in threads:
+        thread.join(60)
+    assert went == ["1 stopped", "0 built", "2 built"]
+
+
+def test_asked_before_it_lets_nobody_begin() -> None:
+    stop, cores = Stop(), Cores(1, 1)
+    stop.ask()
+    with pytest.raises(Stopped), cores.building(stop):
+        pass
+    with pytest.raises(Stopped), ended_later(stop, 0, lambda: None):
+        pass
+    with cores.building(), pytest.raises(Stopped), cores.measuring(stop):
+        pass
+
+
+def test_what_goes_on_too_long_is_ended_and_what_is_over_is_not() -> None:
+    ended = threading.Event()
+    stop = Stop()
+    with ended_later(stop, 0, ended.set):
+        stop.ask()
+        assert ended.wait(60)
+    over = Stop()
+    calls: list[str] = []
+    with ended_later(over, 1000, lambda: calls.append("ended")):
+        over.ask()
+    stopping = [thread for thread in threading.enumerate() if thread.name == "stopping"]
+    for thread in stopping:
+        thread.join(60)
+    assert calls == []
+
+
+def test_the_share_is_over_all_of_them_since_each_started() -> None:
+    now = [0.0]
+    busy = BusyTime(clock=lambda: now[0])
+    assert busy.share is None
+    now[0] = 10.0
+    busy.started("a")
+    busy.began("a")
+    now[0] = 14.0
+    assert busy.share == 1.0
+    busy.ended("a")
+    busy.started("b")
+    now[0] = 20.0  # a is there for 10 s and was busy for 4; b is there for 6 and was never
+    assert busy.share == pytest.approx(4 / 16)
+    busy.started("a")  # another process takes its place
+    busy.began("b")
+    now[0] = 22.0
+    assert busy.share == pytest.approx(6 / 20)

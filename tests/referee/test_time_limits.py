@@ -1,0 +1,62 @@
+"""How long a call may take by what the source names, and whose fault it is that one takes longer."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from kernelproof.types import Status
+from kernelproof.verifier.devices import gpu_health
+from kernelproof.verifier.referee import judge
+from kernelproof.verifier.referee.ledger import Ended
+from kernelproof.verifier.referee.stages import BUILT_SECONDS, LEAST_SECONDS, least_seconds
+from kernelproof.verifier.referee.warm_state import WarmState
+from tests.referee.corpus import members
+
+PLAIN = "ext = load_inline('x', cuda_sources=['__global__ void warp() {}'], functions=['f'])"
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [
+        "@triton.jit",
+        "torch.compile(self.layer)",
+        "torch.jit.script(f)",
+        "nvrtc.compile()",
+        "torch.backends.cudnn.benchmark = True",
+        "def autotune(): ...",
+        "best = self.tuning[shape]",
+    ],
+)
+def test_who_compiles_or_tunes_in_the_first_call_has_longer(busy: str) -> None:
+    assert least_seconds("cuda", PLAIN) == BUILT_SECONDS < LEAST_SECONDS["cuda"]
+    assert least_seconds("cuda", PLAIN + "\n" + busy) == LEAST_SECONDS["cuda"]
+    assert least_seconds("cpu", PLAIN) == LEAST_SECONDS["cpu"]
+
+
+def test_the_corpus_candidates_that_tune_themselves_are_known() -> None:
+    tuned = [member for device in ("cpu", "cuda") for member in members(device) if "tuned" in member.name]
+    assert tuned
+    assert all(least_seconds("cuda", member.source) == LEAST_SECONDS["cuda"] for member in tuned)
+
+
+LATE = "it did not answer within its time limit of 3 s"
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds", "end"),
+    [
+        (Status.TIMEOUT, 0.3, Status.INFRASTRUCTURE_ERROR),
+        (Status.TIMEOUT, 0.0, Status.TIMEOUT),
+        (Status.CRASH, 0.3, Status.CRASH),
+    ],
+)
+def test_a_timeout_counts_where_the_canary_was_quick(
+    status: Status, seconds: float, end: Status, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "STOOD_STILL_S", 0.2)
+    monkeypatch.setattr(gpu_health, "confirm", lambda *_, **__: time.sleep(seconds))
+    verdict = judge.confirmed(Ended(status, LATE), "cuda:0", "GPU-0", WarmState())
+    assert verdict.status is end and LATE in verdict.reason
+    assert ("the machine stood still" in verdict.reason) == (end is Status.INFRASTRUCTURE_ERROR)
