@@ -69,9 +69,7 @@ def test_the_index_is_believed_while_all_its_builds_are_there(new_cache: Path, p
 @pytest.mark.parametrize(
     ("change", "runner"),
     [
-        ("", "stub"),
-        ("assert torch.ones(2).sum() == 2", "stub"),
-        ("import json\nassert json.loads('1') == 1", "stub"),
+        ("import json\nassert torch.ones(2).sum() == 2 and json.loads('1') == 1", "stub"),
         ("[None for _ in iter(int, 1)] if name == 'stub' else None", "torch"),
         ("if name == 'stub': sys.exit(0)", "torch"),
         ("for _ in range(torch.ones(2).dim()): pass", "torch"),
