@@ -13,10 +13,9 @@ import torch
 
 from benchmarks.mutants import __main__ as command
 from benchmarks.mutants.deciding import Decision, decisions
-from benchmarks.mutants.parts import rounded
 from benchmarks.mutants.recipes import MUTANT, TWIN, Recipe
 from benchmarks.mutants.showing import Outcome, outcome, show
-from benchmarks.mutants.sizes import execute, extent, small
+from benchmarks.mutants.sizes import execute, extent
 from kernelproof.problems import read_problem
 from kernelproof.types import Flag, Problem, Status
 from kernelproof.verifier.policy import review
@@ -56,28 +55,6 @@ def problem(tmp_path: Path) -> Problem:
     file = tmp_path / "many_kinds.py"
     file.write_text(MANY_KINDS)
     return read_problem(file)
-
-
-def test_operands_are_rounded_as_the_hardware_does() -> None:
-    step = 2.0**-10
-    values = torch.tensor(
-        [1.0, 1 + step, 1 + step / 2, 1 + 1.5 * step, 1 + 0.51 * step, -1 - 1.5 * step, torch.inf]
-    )
-    expected = torch.tensor([1.0, 1 + step, 1.0, 1 + 2 * step, 1 + step, -1 - 2 * step, torch.inf])
-    assert torch.equal(rounded(values, "tf32"), expected)
-    assert torch.equal(rounded(values.double(), "tf32"), expected.double())
-    drawn = torch.randn(1000)
-    assert torch.equal(rounded(drawn, "half"), drawn.half().float())
-    assert torch.equal(rounded(drawn, "tf32"), drawn.half().float())  # as many bits, where exponents suffice
-    assert torch.equal(rounded(drawn, "bfloat16"), drawn.bfloat16().float())
-
-
-def test_a_problem_without_a_small_size_is_made_small(problem: Problem) -> None:
-    large, there = extent(problem.source), extent(small(problem))
-    assert large is not None and large.shapes == ((2048, 2048),) and large.slot_bytes == 5 * 4 * 2048**2
-    assert there is not None and there.elements < 150_000
-    ((rows, columns),) = there.shapes
-    assert rows == columns > 8
 
 
 def test_each_kind_is_decided_in_float64(problem: Problem) -> None:
@@ -179,7 +156,9 @@ def test_a_shard_of_our_problems_on_a_processor(tmp_path: Path, monkeypatch: pyt
     assert command.main() == 0
 
 
-def test_problems_are_judged_at_sizes_of_so_many_elements(tmp_path: Path) -> None:
+def test_problems_are_judged_at_sizes_of_so_many_elements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The command halves in processes of their own, keeps the texts, and judges those."""
     suite, plan = tmp_path / "suite.py", tmp_path / "plan.json"
     suite.write_text(MANY_KINDS.replace("FEATURES = 2048", "FEATURES = 256"))
@@ -189,5 +168,7 @@ def test_problems_are_judged_at_sizes_of_so_many_elements(tmp_path: Path) -> Non
     (kept,) = json.loads(plan.with_suffix(".20000.json").read_text())["full"].values()
     there = extent(kept["source"])
     assert there is not None and there.elements == kept["extent"]["elements"] <= 20_000
-    refused = subprocess.run([*words[:5], "--elements", "9"], capture_output=True, text=True)
-    assert refused.returncode == 2 and "name a file" in refused.stderr
+    monkeypatch.setattr("sys.argv", ["mutants", "--suite", str(suite), "--elements", "9"])
+    with pytest.raises(SystemExit, match="2"):
+        command.main()
+    assert "name a file" in capsys.readouterr().err

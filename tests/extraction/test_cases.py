@@ -328,7 +328,6 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(case: Case) -> None:
     extraction = extract(Response(text=case.text, finish_reason=case.finish, **case.other))
-
     assert extraction.status == case.status
     assert (extraction.candidate.source.rstrip() if extraction.candidate else None) == (
         case.source.rstrip() if case.source is not None else None

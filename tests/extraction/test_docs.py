@@ -12,5 +12,4 @@ PAGE = Path(__file__).parents[2] / "docs" / "rationale" / "extraction.md"
 
 def test_the_page_lists_the_warnings() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", PAGE.read_text(), re.MULTILINE)
-
     assert dict(rows) == WARNINGS

@@ -43,7 +43,6 @@ def source(extraction: Extraction) -> str | None:
 def test_what_follows_the_thinking_is_taken(opener: str, closer: str, answer: str) -> None:
     for start in (opener, ""):  # a server may keep the opener for itself
         extraction = extract(Response(text=f"{start}{DRAFT}{closer}{answer}"))
-
         assert source(extraction) == GOOD.strip()
         assert "thinking_removed" in extraction.warnings
 
@@ -53,7 +52,6 @@ def test_a_draft_in_thinking_is_no_answer(opener: str, closer: str) -> None:
     unclosed = extract(Response(text=f"{opener}{DRAFT}Let me", finish_reason="stop"))
     cut = extract(Response(text=f"{opener}\n{fence(SECOND)}", finish_reason="length"))
     nothing_after = extract(Response(text=f"{opener}\n{fence(SECOND)}{closer}", finish_reason="stop"))
-
     assert unclosed.status is cut.status is Status.TRUNCATED
     assert nothing_after.status is Status.NO_CODE
     assert "code_only_in_reasoning" in nothing_after.warnings
@@ -63,7 +61,6 @@ def test_a_draft_in_thinking_is_no_answer(opener: str, closer: str) -> None:
 def test_a_program_that_ends_unclosed_thinking_is_taken_with_a_warning(opener: str, closer: str) -> None:
     for finish in ("stop", None):
         extraction = extract(Response(text=f"{opener}{DRAFT}{fence(GOOD)}", finish_reason=finish))
-
         assert source(extraction) == GOOD.strip()
         assert {"unclosed_thinking", "taken_from_thinking"} <= set(extraction.warnings)
 
@@ -71,7 +68,6 @@ def test_a_program_that_ends_unclosed_thinking_is_taken_with_a_warning(opener: s
 @MARKS
 def test_a_program_keeps_a_mark_in_its_strings(opener: str, closer: str) -> None:
     program = f'{GOOD}TAGS = """\n{opener}\n{closer}\n"""\n'
-
     assert source(extract(Response(text=f"Here:\n{fence(program)}"))) == program.strip()
     assert source(extract(Response(text=program))) == program.strip()
     assert source(extract(Response(text=f"It prints `{opener}`.\n{fence(GOOD)}"))) == GOOD.strip()
@@ -102,7 +98,6 @@ AROUND = {
 def test_a_mark_on_a_line_of_code_costs_no_line(opener: str, closer: str, before: str) -> None:
     for program in (GOOD.strip(), fence(GOOD).strip()):
         extraction = extract(Response(text=f"{before}{opener}{program}{closer}", finish_reason="stop"))
-
         assert source(extraction) == GOOD.strip()
 
 
@@ -110,7 +105,6 @@ def test_a_mark_on_a_line_of_code_costs_no_line(opener: str, closer: str, before
 def test_a_mark_after_the_last_line_of_code_costs_no_line(closer: str) -> None:
     for before in ("", "Sure.\n", f"<think>{DRAFT}</think>"):
         extraction = extract(Response(text=f"{before}{GOOD.rstrip()}{closer}", finish_reason="stop"))
-
         assert source(extraction) == GOOD.strip()
 
 
@@ -120,14 +114,12 @@ FIRST, REST = GOOD.partition("    int i")[0], "    int i" + GOOD.partition("    
 @pytest.mark.parametrize("info", ["python", "cpp", ""])
 def test_a_fence_that_goes_on_in_another_is_joined(info: str) -> None:
     extraction = extract(Response(text=f"{fence(FIRST)}And it goes on:\n\n{fence(REST, info)}Done.\n"))
-
     assert source(extraction) == GOOD.strip()
     assert "fences_joined" in extraction.warnings
 
 
 def test_fences_that_do_not_fit_together_are_not_joined() -> None:
     extraction = extract(Response(text=f"{fence(FIRST)}And it goes on:\n\n{REST}```\n"))
-
     assert extraction.status is Status.NO_CODE
     assert "split_over_blocks: the rest of a string" in extraction.warnings
 
@@ -165,7 +157,6 @@ DATA = {
 def test_data_is_not_the_program_that_it_holds(data: str) -> None:
     for text in (data, f"Here:\n{fence(data + chr(10), 'json')}", f"Here:\n{fence(data + chr(10))}"):
         extraction = extract(Response(text=text))
-
         lines = (source(extraction) or "").splitlines()
         assert [line for line in lines if line] == [line for line in GOOD.splitlines() if line]
         assert extraction.method == "json"
@@ -189,9 +180,12 @@ HEREDOC = f"cat > model_new.py << 'EOF'\n{GOOD}EOF\n"
         f"%%writefile model_new.py\n{GOOD}",
         fence(f"%%writefile model_new.py\n{GOOD}"),
         fence(f"out/model_new.py\n{GOOD}"),
+        f"{fence(GOOD).rstrip()}assistant\n\nHere it is:\n\n{fence(SECOND)}",
+        f"The conversation so far:\nUser: rewrite Model.\nAssistant: I do.\n{fence(GOOD)}",
+        f"Let me see.<|im_end|>\n<|im_start|>assistant\n{fence(GOOD)}<|im_end|>",
     ],
 )
-def test_what_writes_the_program_to_a_file_is_none_of_it(text: str) -> None:
+def test_what_writes_the_program_to_a_file_and_turns_beside_it_are_none_of_it(text: str) -> None:
     assert source(extract(Response(text=text))) == GOOD.strip()
 
 
@@ -217,26 +211,12 @@ TURNS = {
 def test_the_answer_ends_with_the_turn(turn: str) -> None:
     for program in (GOOD, fence(GOOD)):
         extraction = extract(Response(text=program.rstrip() + turn + fence(SECOND), finish_reason="stop"))
-
         assert source(extraction) == GOOD.strip()
         assert "next_turn_removed" in extraction.warnings
 
 
-def test_a_turn_glued_to_a_fence_ends_the_answer() -> None:
-    text = f"{fence(GOOD).rstrip()}assistant\n\nHere it is:\n\n{fence(SECOND)}"
-
-    assert source(extract(Response(text=text))) == GOOD.strip()
-
-
-def test_words_that_begin_a_turn_count_only_after_a_program() -> None:
-    text = f"The conversation so far:\nUser: rewrite Model.\nAssistant: I do.\n{fence(GOOD)}"
-
-    assert source(extract(Response(text=text))) == GOOD.strip()
-
-
 def test_solar_ends_its_thinking_as_it_ends_a_message() -> None:
     thinking = f"<|think|>{DRAFT}<|end|><|begin|>assistant<|content|>"
-
     assert source(extract(Response(text=f"{thinking}{GOOD.rstrip()}<|end|>"))) == GOOD.strip()
     assert extract(Response(text=f"<|think|>\n{fence(SECOND)}<|end|>")).status is Status.TRUNCATED
     assert source(extract(Response(text=f"{fence(GOOD).rstrip()}<|end|>"))) == GOOD.strip()
@@ -244,7 +224,6 @@ def test_solar_ends_its_thinking_as_it_ends_a_message() -> None:
 
 def test_entities_of_html_are_read() -> None:
     escaped = html.escape(GOOD, quote=False)
-
     for text in (f"<code>{escaped}</code>", fence(escaped)):
         assert source(extract(Response(text=text))) == GOOD.strip()
     quoted = GOOD + '# "&lt;" is kept\n'
@@ -253,15 +232,8 @@ def test_entities_of_html_are_read() -> None:
 
 def test_a_call_of_a_tool_in_the_text_holds_the_program() -> None:
     call = json.dumps({"name": "write", "arguments": {"code": GOOD}})
-
     for opener, closer in (("<tool_call>", "</tool_call>"), ("<|python_tag|>", "<|eom_id|>")):
         assert source(extract(Response(text=f"{opener}{call}{closer}"))) == GOOD.strip()
-
-
-def test_a_turn_that_the_assistant_continues_is_one_answer() -> None:
-    text = f"Let me see.<|im_end|>\n<|im_start|>assistant\n{fence(GOOD)}<|im_end|>"
-
-    assert source(extract(Response(text=text))) == GOOD.strip()
 
 
 @pytest.mark.parametrize(
@@ -277,15 +249,12 @@ def test_a_turn_that_the_assistant_continues_is_one_answer() -> None:
 )
 def test_a_finish_reason_that_says_the_answer_is_not_whole(finish: str, status: Status) -> None:
     extraction = extract(Response(text=GOOD, finish_reason=finish))
-
     assert (extraction.candidate, extraction.status) == (None, status)
     assert extraction.reason == f"the server's finish reason is {finish}"
 
 
 def test_a_program_after_thinking_keeps_the_line_that_does_not_parse() -> None:
     program = GOOD.replace("import torch.nn as nn", "import torch.nn as", 1)
-
     extraction = extract(Response(text=f"{DRAFT}</think>{program}", finish_reason="stop"))
-
     assert source(extraction) == program.strip()
     assert "does_not_parse" in extraction.warnings

@@ -16,9 +16,7 @@ def given_text(text: str) -> Extraction:
 
 def test_a_python_file_is_taken_unchanged() -> None:
     source = GOOD.replace("\n", "\r\n") + "S = '\u00a0<think>'\r\n"
-
     extraction = given_text(source)
-
     assert extraction.candidate is not None
     assert (extraction.candidate.source, extraction.method) == (source, "whole")
     assert extraction.span == (0, len(source))
@@ -27,7 +25,6 @@ def test_a_python_file_is_taken_unchanged() -> None:
 
 def test_a_python_file_without_model_new_is_left_to_the_policy() -> None:
     extraction = given_text(REFERENCE)
-
     assert extraction.candidate is not None
     assert extraction.candidate.source == REFERENCE
     assert extraction.warnings == ("no_model_new",)
@@ -35,9 +32,7 @@ def test_a_python_file_without_model_new_is_left_to_the_policy() -> None:
 
 def test_a_python_file_with_a_syntax_error_is_taken_for_the_policy_to_report() -> None:
     broken = GOOD.replace("def forward(self, x):", "def forward(self x):")
-
     extraction = given_text(broken)
-
     assert extraction.candidate is not None
     assert extraction.candidate.source == broken
     assert "does_not_parse" in extraction.warnings
@@ -45,9 +40,7 @@ def test_a_python_file_with_a_syntax_error_is_taken_for_the_policy_to_report() -
 
 def test_difficult_text_is_bounded_by_warnings_not_by_luck() -> None:
     many_versions = "".join(fence(GOOD + f"N = {i}\n(") for i in range(400))
-
     extraction = given_text(many_versions)
-
     assert "work_limit" in extraction.warnings
 
 
@@ -74,7 +67,6 @@ UNTERMINATED = {
 @pytest.mark.parametrize("source", UNTERMINATED.values(), ids=UNTERMINATED)
 def test_python_that_never_ends_is_taken_for_the_policy_to_report(source: str) -> None:
     extraction = given_text(source)
-
     assert extraction.candidate is not None
     assert (extraction.candidate.source, extraction.method) == (source, "whole")
     assert "does_not_parse" in extraction.warnings
@@ -82,7 +74,6 @@ def test_python_that_never_ends_is_taken_for_the_policy_to_report(source: str) -
 
 def test_a_response_in_a_file_is_still_a_response() -> None:
     cut = GOOD[: GOOD.index("blockDim")]
-
     assert given_text(f"Here is the kernel:\n\n```python\n{cut}").status is Status.TRUNCATED
     assert given_text(f"<think>\nimport torch\n{cut}").status is Status.TRUNCATED
     found = given_text(f"# The kernel\n\nIt doubles.\n{fence(GOOD)}")

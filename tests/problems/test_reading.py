@@ -61,20 +61,14 @@ def test_signatures_name_every_kind_of_parameter(tmp_path: Path) -> None:
     assert problem.signature.forward == ("x", "y", "*rest", "mask", "**more")
 
 
-def test_methods_of_a_base_class_in_the_file_count(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bases", ["Base", "Mixin, Base"])
+def test_methods_of_a_base_class_in_the_file_count(tmp_path: Path, bases: str) -> None:
     text = scale_source().replace("class Model(nn.Module):", "class Base(nn.Module):")
-    text += "\n\nclass Model(Base):\n    '''Says the class.'''\n"
+    text += f"\n\nclass Mixin:\n    pass\n\n\nclass Model({bases}):\n    '''Says the class.'''\n"
     text = text.replace('"""Scaling by a constant."""\n', "")
     problem = read_problem(write(tmp_path / "a.py", text))
     assert (problem.signature.init, problem.signature.forward) == (("factor",), ("x",))
     assert problem.summary == "Says the class."
-
-
-def test_so_do_those_of_a_second_base(tmp_path: Path) -> None:
-    text = scale_source().replace("class Model(nn.Module):", "class Base(nn.Module):")
-    text += "\n\nclass Mixin:\n    pass\n\n\nclass Model(Mixin, Base):\n    pass\n"
-    problem = read_problem(write(tmp_path / "a.py", text))
-    assert (problem.signature.init, problem.signature.forward) == (("factor",), ("x",))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from anyio.abc import TaskGroup
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelproof.providers.pacing import AdaptiveLimit
@@ -194,7 +194,6 @@ _STEPS = st.one_of(
 )
 
 
-@settings(max_examples=150)
 @given(most=st.integers(1, 3), steps=st.lists(_STEPS, max_size=40), seed=st.randoms(use_true_random=False))
 def test_nobody_waits_while_places_are_free(
     most: int, steps: list[tuple[str, int]], seed: random.Random
