@@ -157,12 +157,6 @@ def test_verify_works_beside_a_pipeline_and_a_db_of_the_users(installed: Install
 
 
 @pytest.mark.ci
-def test_it_is_the_installed_one_that_runs(installed: Installed) -> None:
-    code = "import kernelproof; print(kernelproof.__file__)"
-    assert installed.run(installed.python, "-c", code).startswith(str(installed.python.parents[1]))
-
-
-@pytest.mark.ci
 def test_the_command_and_its_texts_are_there(installed: Installed) -> None:
     assert installed.kernelproof("--help").startswith("Usage: kernelproof")
     assert "level1/1" in installed.kernelproof("problems", "list")

@@ -94,4 +94,4 @@ DIFFICULT = [
     ">{'ModelNew':\n",
     "#include\n```\n",
 ]
-"""Repeated to a megabyte, each of these is slow for some naive way of looking."""
+"""Repeated often, each of these is slow for some naive way of looking."""
