@@ -13,6 +13,8 @@ from pathlib import Path
 
 import psutil
 
+from kernelproof.verifier.devices.discovery import VISIBLE, gpus
+
 
 @dataclass(frozen=True)
 class Running:
@@ -77,20 +79,12 @@ def working(
 def launched(
     running: Running, judges: int, cores: Sequence[int], more: Mapping[str, str]
 ) -> Iterator[psutil.Process]:
-    """`kernelproof service workers --local` of so many judges, which build too and share these CPU cores."""
-    command = [
-        "taskset",
-        "-c",
-        ",".join(map(str, cores)),
-        sys.executable,
-        "-m",
-        "kernelproof",
-        *("service", "workers"),
-        "--local",
-    ]
-    command += ["--judges", str(judges), "--builders", "0", "--workspace", str(running.folder)]
-    with _process(command, more) as (process, line):
-        assert " on this machine" in line, line
+    """`kernelproof service workers` on the first so many GPUs, or on the CPU, with these CPU cores."""
+    visible = {VISIBLE: ",".join(gpu.uuid for gpu in gpus()[:judges])} if gpus() else {}
+    command = ["taskset", "-c", ",".join(map(str, cores)), sys.executable, "-m", "kernelproof"]
+    command += ["service", "workers", "--workspace", str(running.folder)]
+    with _process(command, {**visible, **more}) as (process, line):
+        assert "Ctrl-C ends" in line, line
         yield process
 
 

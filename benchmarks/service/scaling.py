@@ -1,4 +1,4 @@
-"""Candidates an hour through the service with one judge and with more: one for each GPU, or CPU processes.
+"""Candidates an hour through the service with one judge and with more, each on a GPU of its own.
 
 Each turn starts a service and so many judges from an empty cache, gives each judge the same number of CPU
 cores, verifies one candidate for each judge, which makes what is needed once, and then takes the time of the
@@ -22,16 +22,19 @@ from benchmarks.evidence import table
 from benchmarks.service.running import launched, service
 from kernelproof.client import Candidate, Client
 from kernelproof.runs.sizes import choose_size
+from kernelproof.verifier.devices.discovery import gpus
 
 
 def run(backend: str, judges: Sequence[int], count: int, cores: int, output: Path) -> None:
     """Turns of `count` candidates for each judge, on `cores` CPU cores for each. Prints and writes JSON.
 
-    Raises SystemExit when the machine has too few cores.
+    Raises SystemExit when the machine has too few cores or GPUs.
     """
     available = sorted(os.sched_getaffinity(0))
     if max(judges) * cores > len(available):
         raise SystemExit(f"{max(judges)} judges of {cores} cores each need more than {len(available)} cores")
+    if max(judges) > max(1, len(gpus())):
+        raise SystemExit(f"{max(judges)} judges need so many GPUs, and here are {len(gpus())}")
     found: list[dict[str, Any]] = []
     for number in judges:
         with tempfile.TemporaryDirectory(prefix="kernelproof-scaling-") as folder:
