@@ -20,10 +20,9 @@ from benchmarks import coverage, kernelbench_sweep
 from benchmarks.coverage import KINDS, Kind, repeated, rows_of, totals, truth_of
 from benchmarks.evidence import Book, Share, merged
 from benchmarks.fitness_server import FitnessServer
-from kernelproof.problems import open_suite, read_problem
+from kernelproof.problems import read_problem
 from kernelproof.types import Problem
 from kernelproof.types.problem import Unfit
-from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from tests.problems.bad_problems import bad_problem
 
 NESTED = '''"""Two outputs, one of them integers, in a dict."""
@@ -184,14 +183,6 @@ def test_fakes_have_the_form_of_the_output_and_not_its_values(tmp_path: Path) ->
     constant = results["constant"]
     assert constant["sum"].unique().tolist() == pytest.approx([float(mine["sum"].mean())])
     assert constant["place"][0].unique().numel() == constant["place"][1][0].unique().numel() == 1
-
-
-def test_a_candidate_that_draws_by_itself_draws_at_the_size_that_is_asked_for() -> None:
-    problem = open_suite().find("level1/1")
-    source = kernelbench_sweep.candidate(problem, "small", "another draw")
-    names = load(source)
-    (x,) = LoadedProblem(problem, "small").draw(0, torch.device("cpu"))
-    assert names["ModelNew"]()(x).shape == x.shape
 
 
 @pytest.mark.slow

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.overlap import CoresWatch, Overlap, Sample, overlap_of, said
+from benchmarks.overlap import Overlap, Sample, overlap_of, said
 from benchmarks.stages import Span
 
 STAGES = ("build", "referee", "reference", "start", "load", "correctness", "waiting", "timing")
@@ -46,14 +44,3 @@ def test_the_shares_are_shares(given: list[tuple[int, str, float, float]], devic
     assert sum(found.neither_by.values()) == pytest.approx(found.neither)
     covered = found.device + found.cores + found.neither
     assert covered >= 1.0 - 1e-9 and (not device_is_cpu or covered == pytest.approx(1.0))
-
-
-def test_the_cores_are_watched_while_the_block_runs() -> None:
-    with CoresWatch() as cores:
-        until = time.monotonic() + 0.5
-        while time.monotonic() < until:
-            pass
-    assert len(cores.samples) >= 2 and all(0.0 <= sample.busy <= 1.0 for sample in cores.samples)
-    assert max(sample.busy for sample in cores.samples) > 0.0
-    with pytest.raises(ValueError, match="nothing was sampled"):
-        overlap_of([], [], device_is_cpu=False)

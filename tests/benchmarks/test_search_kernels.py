@@ -15,14 +15,14 @@ from typing import Any
 import anyio
 import pytest
 
-from benchmarks.search.editor import Editor, planned, question, served
+from benchmarks.search.editor import Editor, planned, served
 from benchmarks.search.kernels import KERNELS, LEVELS, MISTAKES, points, read
 from benchmarks.search.proposer import STRONG, Program
 from kernelproof import Submission, Verifier, backends
 from kernelproof.extraction import read_plans
 from kernelproof.extraction.normalise import normalized_hash
 from kernelproof.problems import open_suite
-from kernelproof.prompting import Failure, Shown, first_prompt, plan_prompt, plans_prompt, repair_prompt
+from kernelproof.prompting import first_prompt, plan_prompt, plans_prompt
 from kernelproof.providers.protocol import messages
 from kernelproof.types import Response, Severity, Status
 from kernelproof.verifier.policy import review
@@ -75,27 +75,6 @@ def test_programs_are_judged_as_they_are_written(problem_id: str, cache: Path) -
     found = anyio.run(main)
     for each in (*right, *broken):
         assert found[kernel.source(each)] is (each.mistake or Status.CORRECT)
-
-
-def test_it_reads_of_real_questions_what_a_model_would() -> None:
-    problem, kernel = open_suite().find("level2/10"), KERNELS["level2/10"]
-    first = first_prompt(problem, backend=BACKEND, size="small")
-    assert question(messages(first), 1).parent is None
-
-    parent, others = Program(POINT, 3, Status.WRONG_OUTPUT), [Program((n, 0, 0, 0, 0), n) for n in range(3)]
-    again = repair_prompt(
-        problem,
-        backend=BACKEND,
-        size="small",
-        template="basic-v3",
-        previous=first,
-        response=Response(text=f"Idea.\n\n```python\n{kernel.source(parent)}```\n"),
-        failure=Failure(status=Status.WRONG_OUTPUT),
-        shown=[Shown(source=kernel.source(each), measurement=None) for each in others],
-    )
-    asked = question(messages(again), 2)
-    assert (asked.parent, asked.failed) == (parent, Status.WRONG_OUTPUT)
-    assert list(asked.shown) == others
 
 
 def test_it_plans_and_carries_out_what_it_planned() -> None:
