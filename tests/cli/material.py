@@ -8,6 +8,9 @@ from typing import Any
 
 from tests.providers.server import completion
 
+QUICK = ("--backend", "cpp", "--trials", "1", "--no-measure")
+"""Options of a verification that only says whether a program is right."""
+
 RELU = '''"""ReLU of a small matrix."""
 
 import torch

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+import pytest
 
 from kernelproof.db.store import Store, open_store
 from kernelproof.db.views import StoredAttempt
@@ -24,6 +26,7 @@ from tests.cli import prestarted
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = (sys.executable, "-c", "from kernelproof.cli.app import main; main()")
+READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
 
 
 @dataclass
@@ -180,33 +183,6 @@ class Program:
             time.sleep(0.05)
         return left
 
-    def kill_at_random(
-        self,
-        command: Sequence[object],
-        *,
-        kills: int,
-        longest_s: float,
-        after: Callable[[], None] = lambda: None,
-    ) -> int:
-        """Starts a command and kills it at a random moment, so many times; how many runs were over before.
-
-        Every other time all of its processes are killed, in any order; else only the one that was started.
-        None may be left of either. `after` is called after each.
-        """
-        finished = 0
-        for number in range(kills):
-            process = self.start(*command)
-            try:
-                process.wait(random.uniform(0.2, longest_s))
-                finished += 1
-                process.communicate(timeout=60)
-            except subprocess.TimeoutExpired:
-                (kill if number % 2 else kill_tree)(process)
-            left = self.left_after()
-            assert left == {}, f"left 10 s after SIGKILL: {left}"
-            after()
-        return finished
-
     def scratch(self) -> list[str]:
         """What lies in the temporary directory."""
         return sorted(path.name for path in self.temporary.iterdir() if path.name.startswith("kernelproof-"))
@@ -218,6 +194,15 @@ class Program:
             assert process.poll() is None, f"ended too early: {process.communicate()}"
             assert time.monotonic() < deadline, f"no {words} came: {self.processes()}"
             time.sleep(0.02)
+
+
+def mounted(script: str, place: Path) -> list[str]:
+    """A command line that mounts a folder for what follows it; skips the test where that is not allowed."""
+    prefix = ["unshare", "--mount", "sh", "-c", script, str(place)]
+    allowed = os.geteuid() == 0 and shutil.which("unshare") is not None
+    if not allowed or subprocess.run([*prefix, "true"], check=False).returncode:
+        pytest.skip("this user may mount nothing")
+    return prefix
 
 
 def kill(process: subprocess.Popen[str]) -> None:

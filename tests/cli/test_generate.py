@@ -8,12 +8,11 @@ import pytest
 
 from kernelproof.types import Status
 from tests.cli import material
-from tests.cli.material import answer, fenced
+from tests.cli.material import QUICK, answer, fenced
 from tests.cli.program import Program
 from tests.providers.server import Step, failure, serve
 
 KEY = "sk-test-0123456789"
-QUICK = ("--backend", "cpp", "--no-measure", "--trials", "1")
 
 MIXED: material.Answers = {
     ("level1/1", 0, 1): answer(fenced(material.right())),

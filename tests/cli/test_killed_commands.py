@@ -10,6 +10,7 @@ verdict from a run that nobody disturbed, so that most hit the books.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
@@ -32,12 +33,11 @@ import pytest
 from kernelproof.client import Candidate, Client
 from kernelproof.db.views import StoredAttempt
 from kernelproof.types import Status
+from kernelproof.verifier.build.build_cache import BuildCache, entries
 from tests.cli import material, prestarted
-from tests.cli.material import answer, fenced
+from tests.cli.material import QUICK, answer, fenced
 from tests.cli.prestarted import Command
 from tests.cli.program import Program
-from tests.cli.test_interruption import QUICK
-from tests.cli.test_killed_verify import damaged_builds, held_locks
 from tests.cli.test_tune import SHORT, kernel
 from tests.loopback import Quiet, serving
 
@@ -103,6 +103,7 @@ class Killer:
         """`longest_s`: seconds of a run that nobody disturbs. `extra`: more variables of the command."""
         self._program, self._most, self._longest_s, self._extra = program, kills, longest_s, extra
         self._random = random.Random(SEED)
+        self._shared = shared_memory()
         self.kills = Counter[str]()
         self.lived_s = 0.0
         """Of the newest process that ended by itself."""
@@ -170,7 +171,39 @@ class Killer:
             assert "Traceback" not in self.said(), self.said()
         left = self._program.left_after()
         assert left == {}, f"left 10 s after {name}: {left}"
-        assert held_locks(self._program.cache) == []
+        check_files(self._program, self._shared)
+
+
+def check_files(program: Program, shared: set[str]) -> None:
+    """No lock is held, no build is half there, and /dev/shm holds nothing but what was in it."""
+    assert held_locks(program.cache) == held_locks(Path(os.environ["KERNELPROOF_LOCKS"])) == []
+    builds = program.cache / "builds"
+    assert [each.key for each in entries(builds) if BuildCache(builds).load(each.key) is None] == []
+    until = time.monotonic() + 10
+    while (now := shared_memory()) - shared and time.monotonic() < until:
+        time.sleep(0.1)
+    assert now <= shared
+
+
+def held_locks(folder: Path) -> list[str]:
+    """Files below a folder that somebody holds a lock on."""
+    held = []
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        with path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                held.append(str(path))
+    return held
+
+
+def shared_memory() -> set[str]:
+    """Files in /dev/shm that no process maps: those of other tests' servers and browsers are in use."""
+    in_use = ""
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with suppress(OSError):  # of a process that has ended, or another user's
+            in_use += maps.read_text()
+    return {path.name for path in Path("/dev/shm").iterdir() if str(path) not in in_use}
 
 
 def over(process: Command) -> int:
@@ -203,6 +236,16 @@ class Work(ABC):
     @abstractmethod
     def result(self) -> Any:
         """What is stored, which is equal after each run. Raises AssertionError where something is twice."""
+
+    def complete(self, workspace: Path, killer: Killer) -> Any:
+        """The result of all of it in a fresh workspace, where nothing else may be left."""
+        self.program.workspace = workspace
+        workspace.mkdir()
+        shared = shared_memory()
+        self.begin(killer.calm)
+        self.carry_out(killer)
+        check_what_is_left(self.program, shared)
+        return self.result()
 
     def once(self) -> dict[tuple[str, str | None], Status | None]:
         """Status by kind of run and source. Each is there once, with one verification where it can have one.
@@ -398,10 +441,10 @@ WORKS: dict[str, Callable[[Program, Path, Path], Work]] = {
 }
 
 
-def check_what_is_left(program: Program) -> None:
+def check_what_is_left(program: Program, shared: set[str]) -> None:
     """After a command's end: no process, scratch folder, lock, lease or half build; the database is sound."""
     assert program.left_after() == {} and program.scratch() == []
-    assert held_locks(program.cache) == [] and damaged_builds(program.cache) == []
+    check_files(program, shared)
     with closing(sqlite3.connect(program.workspace / "db" / "attempts.sqlite")) as connection:
         assert connection.execute("SELECT key, owner FROM leases").fetchall() == []
     assert "nothing wrong" in program.run("db", "check").stdout
@@ -437,6 +480,21 @@ def verdicts() -> Recorded:
     return Recorded()
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", ["verify", "generate"])
+def test_a_command_killed_four_times_goes_on(
+    program: Program, suite: Path, tmp_path: Path, name: str
+) -> None:
+    """With the real engine, and a cache in which nothing is built yet."""
+    work, root, program.cache = WORKS[name](program, suite, tmp_path), program.workspace, tmp_path / "cache"
+    with work.around():
+        killer = Killer(program, 4, longest_s=8.0)
+        killed = work.complete(root / "killed", killer)
+        assert killer.kills.total() == 4
+        assert work.complete(root / "undisturbed", killer.calm) == killed
+
+
 @pytest.mark.thorough
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("name", WORKS)
@@ -445,30 +503,23 @@ def test_a_killed_command_goes_on(
 ) -> None:
     work, root, began = WORKS[name](program, suite, tmp_path), program.workspace, time.monotonic()
 
-    def done(workspace: str, killer: Killer) -> Any:
-        program.workspace = root / workspace
-        program.workspace.mkdir()
-        work.begin(killer.calm)
-        work.carry_out(killer)
-        check_what_is_left(program)
-        return work.result()
-
     runs = Counter[str]()
     with work.around():
         if name == "tune" or not verdicts.texts:
             calm = Killer(program)
-            done("undisturbed", calm)
+            work.complete(root / "undisturbed", calm)
             verdicts.take(program, calm.lived_s)
         calm = Killer(program, extra=verdicts.variables(program, tmp_path))
-        expected = done("recorded", calm)
+        expected = work.complete(root / "recorded", calm)
         recorded = Killer(program, KILLS - REAL, calm.lived_s, verdicts.variables(program, tmp_path))
         while not recorded.over:
-            assert done(f"recorded {runs['recorded']}", recorded) == expected
+            assert work.complete(root / f"recorded {runs['recorded']}", recorded) == expected
             runs["recorded"] += 1
             print(f"{name}: {recorded.kills.total()} kills, {time.monotonic() - began:.0f} s", flush=True)
         killer = Killer(program, REAL, verdicts.seconds)
         while not killer.over:
-            assert done(f"real {runs['real']}", killer) == expected
+            program.cache = tmp_path / f"cache {runs['real']}"  # so that compilers are killed, too
+            assert work.complete(root / f"real {runs['real']}", killer) == expected
             runs["real"] += 1
     took = f"{dict(runs)} runs to their end, {time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.0f}"
     print(f"{name}, seed {SEED}: {dict(killer.kills)}, with recorded verdicts {dict(recorded.kills)}, {took}")

@@ -28,9 +28,8 @@ from kernelproof.db.store import open_store
 from kernelproof.errors import UsageError
 from kernelproof.types import Status
 from tests.cli import material
-from tests.cli.material import answer, fenced
+from tests.cli.material import QUICK, answer, fenced
 from tests.cli.program import PROGRAM, Program, kill
-from tests.cli.test_interruption import QUICK
 from tests.postgres import PostgresServer, server
 
 KINDS = ("compiler", "contestant", "referee", "service", "database")

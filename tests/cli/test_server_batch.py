@@ -13,8 +13,8 @@ import pytest
 from kernelproof.types import Status
 from tests.batchserver import COMPLETION_TOKENS, PROMPT_TOKENS, serve
 from tests.cli import material
+from tests.cli.material import QUICK
 from tests.cli.program import Program
-from tests.cli.test_generate import QUICK
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -16,15 +15,11 @@ import pytest
 
 from kernelproof.providers.recording import read_recording
 from tests.cli import material
-from tests.cli.program import PROGRAM, Program
+from tests.cli.material import QUICK
+from tests.cli.program import PROGRAM, READ_ONLY, Program, mounted
 from tests.faultserver import FaultServer, start
 
-QUICK = ("--backend", "cpp", "--trials", "1", "--no-measure")
-COMMANDS = ("generate", "import", "rejudge")
-JUDGING = [pytest.param(name, marks=pytest.mark.ci) for name in ("import", "rejudge")]
-"""They wait for builds as well, and that takes long."""
 SMALL = 'mount -t tmpfs -o size=3m none "$0" && exec "$@"'
-READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
 
 
 @pytest.fixture
@@ -82,7 +77,7 @@ def one_line(process: subprocess.Popen[str]) -> str:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["generate", "import"])
 def test_a_workspace_that_vanishes(
     program: Program, server: FaultServer, suite: Path, given: Path, tmp_path: Path, name: str
 ) -> None:
@@ -125,7 +120,7 @@ def locked(program: Program) -> Iterator[None]:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("name", ["generate", *JUDGING])
+@pytest.mark.parametrize("name", ["generate", "rejudge"])
 def test_a_locked_database_is_waited_for_with_one_line(
     program: Program, server: FaultServer, suite: Path, given: Path, name: str
 ) -> None:
@@ -146,18 +141,6 @@ def test_a_locked_database_is_waited_for_with_one_line(
     assert all(attempt.status is not None for attempt in program.attempts())
 
 
-def mounted(script: str, program: Program) -> list[str]:
-    """A command line that mounts the workspace so for what follows; skips where that is not allowed."""
-    prefix = ["unshare", "--mount", "sh", "-c", script, str(program.workspace)]
-    if (
-        os.geteuid()
-        or not shutil.which("unshare")
-        or subprocess.run([*prefix, "true"], check=False).returncode
-    ):
-        pytest.skip("this user may mount nothing")
-    return prefix
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize("name", ["generate", "import"])
 def test_a_disk_that_gets_full(
@@ -167,7 +150,7 @@ def test_a_disk_that_gets_full(
     kept = tmp_path / "kept"
     line = 'code=0; "$@" || code=$?; cp -r "$0" "$KEPT"; exit $code'
     script = SMALL.replace('exec "$@"', f"{{ {line}; }}")
-    prefix = mounted(SMALL, program)[:4]
+    prefix = mounted(SMALL, program.workspace)[:4]
     done = subprocess.run(
         [
             *prefix,
@@ -198,13 +181,13 @@ def test_a_disk_that_gets_full(
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["generate", "import", "rejudge"])
 def test_a_read_only_workspace(
     program: Program, server: FaultServer, suite: Path, given: Path, name: str
 ) -> None:
     arguments = command(name, program, server, suite, given)
     done = subprocess.run(
-        [*mounted(READ_ONLY, program), *PROGRAM, *map(str, arguments)],
+        [*mounted(READ_ONLY, program.workspace), *PROGRAM, *map(str, arguments)],
         env=program.environment,
         capture_output=True,
         text=True,

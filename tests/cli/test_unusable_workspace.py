@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,9 +12,7 @@ import pytest
 
 from kernelproof.db.connection import HEAD
 from tests.cli import material
-from tests.cli.program import PROGRAM, Program
-
-READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+from tests.cli.program import PROGRAM, READ_ONLY, Program, mounted
 
 
 @pytest.fixture
@@ -51,15 +48,12 @@ def read_only(program: Program, *arguments: object) -> subprocess.CompletedProce
 
     Root is stopped by no permission bit: it gets a read-only mount in a mount namespace of its own.
     """
-    prefix: list[str] = []
-    folders = [path for path in (program.workspace / "db", program.workspace) if path.is_dir()]
-    if os.geteuid() == 0:
-        prefix = ["unshare", "--mount", "sh", "-c", READ_ONLY, str(program.workspace)]
-        if shutil.which("unshare") is None or subprocess.run([*prefix, "true"], check=False).returncode:
-            pytest.skip("root without the right to mount cannot be kept from writing")
-    else:
-        for folder in folders:
-            folder.chmod(0o555)
+    root = os.geteuid() == 0
+    prefix = mounted(READ_ONLY, program.workspace) if root else []
+    places = () if root else (program.workspace / "db", program.workspace)
+    folders = [path for path in places if path.is_dir()]
+    for folder in folders:
+        folder.chmod(0o555)
     done = subprocess.run(
         [*prefix, *PROGRAM, *map(str, arguments)],
         env=program.environment,

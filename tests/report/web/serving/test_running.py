@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import sqlite3
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +17,7 @@ import pytest
 from kernelproof.db.store import open_store
 from kernelproof.errors import MachineError
 from kernelproof.report.web import require
-from tests.cli.test_unusable_workspace import READ_ONLY
+from tests.cli.program import READ_ONLY, mounted
 from tests.db import samples
 from tests.report.web.serving.server import command, serving, taken_port, until
 
@@ -72,10 +70,7 @@ def test_nothing_is_written_but_the_packed_rows_of_the_leaderboard(own_workspace
 
 def test_a_read_only_directory_is_enough(own_workspace: Path) -> None:
     """Root is stopped by no permission bit: it gets a read-only mount in a mount namespace of its own."""
-    within = ["unshare", "--mount", "sh", "-c", READ_ONLY, str(own_workspace)]
-    if os.geteuid() != 0 or subprocess.run([*within, "true"], check=False).returncode:
-        pytest.skip("only root may mount")
-    with serving(own_workspace, within=within) as server:
+    with serving(own_workspace, within=mounted(READ_ONLY, own_workspace)) as server:
         assert "vendor:good" in server.page().text
         assert "Attempt #1" in server.page("/attempts/1").text
         assert [path.name for path in (own_workspace / "db").iterdir()] == ["attempts.sqlite"]
