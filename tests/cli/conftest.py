@@ -13,8 +13,8 @@ import pytest
 from tests.cli import material
 from tests.cli.program import Program
 
-QUICK = ("--backend", "cpp", "--trials", "1")
-"""Of a verification whose times hardly matter."""
+MEASURED = ("--backend", "cpp", "--trials", "1")
+"""Options of a verification whose times hardly matter."""
 
 
 @pytest.fixture(scope="session")
@@ -52,7 +52,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory, cache: Path, suite: Path)
     root = tmp_path_factory.mktemp("measured")
     (root / "sines.py").write_text(material.sines())
     with working_in(root / "workspace", cache) as program:
-        options = ("--problem", "sines", "--suite", suite, *QUICK, "--seconds", "2")
+        options = ("--problem", "sines", "--suite", suite, *MEASURED, "--seconds", "2")
         program.run("verify", root / "sines.py", *options)
     return program.workspace
 

@@ -19,18 +19,8 @@ QUICK = ("--backend", "cpp", "--no-measure", "--trials", "1")
 
 def asked(suite: Path, server: FaultServer, *more: object, model: str = "openai:any") -> tuple[object, ...]:
     usual = QUICK[:-2] if "--trials" in more else QUICK
-    return (
-        "generate",
-        "level1/1",
-        "--suite",
-        suite,
-        "--model",
-        model,
-        "--base-url",
-        server.url,
-        *usual,
-        *more,
-    )
+    command = ("generate", "level1/1", "--suite", suite, "--model", model, "--base-url", server.url)
+    return (*command, *usual, *more)
 
 
 @pytest.fixture
@@ -200,7 +190,7 @@ def test_again_redoes_only_what_ended_so(night: Program, suite: Path) -> None:
         night.run(*command, *QUICK, "--samples", 2, "--concurrency", 1)
         first = {a.key.sample: a for a in night.attempts()}
         assert sorted(a.status or "" for a in first.values()) == ["correct", "no_code"]
-        done = night.run(*command, *QUICK, "--samples", 9, "--again", "correct")
+        done = night.run(*command, "--samples", 9, "--again", "correct")
         assert len(server.requests) == 2
     again = {a.key.sample: a for a in night.attempts()}
     assert {n: len(a.verifications) for n, a in again.items()} == {
@@ -229,16 +219,6 @@ def test_a_dry_run_knows_what_is_stored_and_needs_no_key(program: Program, suite
 
 
 def test_a_run_without_a_key_says_which_one(program: Program, suite: Path) -> None:
-    done = program.run(
-        "generate",
-        "level1/1",
-        "--suite",
-        suite,
-        "--model",
-        "openai:m",
-        "--key-variable",
-        "MINE",
-        *QUICK,
-        code=3,
-    )
+    command = ("generate", "level1/1", "--suite", suite, "--model", "openai:m", *QUICK)
+    done = program.run(*command, "--key-variable", "MINE", code=3)
     assert "needs a key in MINE" in done.stderr and done.stderr.count("\n") == 1

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.runs.strategies.protocol import STRATEGIES
 from kernelproof.types import Status
 from tests.cli import material
 from tests.cli.material import answer, fenced
 from tests.cli.program import ROOT, Program
 from tests.plugins import install
-from tests.providers.server import Step, serve
 
 QUICK = ("--backend", "cpp", "--no-measure", "--trials", "1")
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
@@ -88,25 +86,6 @@ def test_the_strategy_of_the_walk_repairs_the_better_answer(
     assert "fork" in extended.run("show", attempts[3].id).stdout
     extended.run(*command)
     assert {attempt.key.turn: attempt for attempt in extended.attempts()} == attempts
-
-
-@pytest.mark.ci
-def test_the_strategy_by_its_name_is_the_run_without_it(program: Program, suite: Path) -> None:
-    program.extra = {"OPENAI_API_KEY": "none"}
-    with serve(Step(answer("no code today"))) as server:
-        command = ("generate", "level1/1", "--suite", suite, "--model", "openai:test", *QUICK)
-        command += ("--base-url", server.url, "--turns", 2)
-        program.run(*command)
-        assert len(server.requests) == 2
-        program.run(*command, "--strategy", "repair")
-        assert len(server.requests) == 2
-        program.run(*command, "--strategy", "sample")
-        assert len(server.requests) == 2, "its one question is answered already"
-        done = program.run(*command, "--strategy", "refien", "--dry-run", code=2)
-        assert f"no strategy 'refien'; there are: {', '.join(STRATEGIES.names())}" in done.stderr
-        assert "strategy   repair" in program.run(*command, "--dry-run").stdout
-    found = [(a.run.strategy, a.key.turn, a.parent_id is not None) for a in program.attempts()]
-    assert found == [(None, 1, False), (None, 2, True), ("sample", 1, False)]
 
 
 ASTRAY = """

@@ -10,14 +10,13 @@ import pytest
 
 from tests.cli import material
 from tests.cli.conftest import working_in
-from tests.cli.material import fenced
+from tests.cli.material import QUICK, fenced
 from tests.cli.program import Program
 from tests.faultserver import start
 from tests.hostile_texts import harmless
 
 STEERS = "\x1b]0;owned\x07\x1b[2J\x1bc\x9b31m\r\b\x7f\u202e\u2066\u200b\u2060\ufeff\u061c"
 """A title, a cleared screen, a reset, 8-bit controls, overwriting, reordering, no width."""
-QUICK = ("--backend", "cpp", "--trials", "1", "--no-measure")
 SOURCE = material.RELU.replace("ReLU of a small matrix.", f"ReLU {STEERS} of a matrix.")
 CANDIDATE = material.right().replace("import torch\n", f"# {STEERS}\nimport torch\n").replace("\r", "")
 FITS_NOT = CANDIDATE.replace("def forward(self, x):", "def backward(self, x):")

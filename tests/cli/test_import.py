@@ -15,9 +15,9 @@ import pytest
 
 from kernelproof.types import Status
 from tests.cli import material
+from tests.cli.material import QUICK
 from tests.cli.program import Program
 
-QUICK = ("--backend", "cpp", "--trials", "1", "--no-measure")
 H100 = {"hardware": "NVIDIA H100 80GB HBM3", "device": "cuda:0", "correctness_trials": "(5 / 5)"}
 
 
@@ -195,8 +195,6 @@ def test_two_at_once_store_and_judge_each_program_once(program: Program, suite: 
 MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "nothing there": (("gone",), "gone does not exist; give a folder or a .jsonl file"),
     "one file": (("one.py",), "one.py is one file: kernelproof verify takes it"),
-    "the packaged problems": (("run",), "the packaged problems have other numbers; give --suite"),
-    "times": (("run", "--suite", "SUITE", "--baseline-times", "one.py"), "one.py is not JSON"),
     "empty": (("empty", "--suite", "SUITE"), "empty holds no programs"),
     "empty label": (("empty", "--model", ""), "'--model': it is empty"),
 }
@@ -214,48 +212,6 @@ def test_mistakes_are_named_and_nothing_is_stored(program: Program, suite: Path,
     done = program.run("import", *words, "--backend", "cpp", code=2)
     assert message in done.stderr and done.stdout == ""
     assert not (here / "db").exists()
-
-
-def test_hostile_names_and_claims_steer_no_terminal(program: Program, suite: Path, tmp_path: Path) -> None:
-    place = tmp_path / "hostile"
-    place.mkdir()
-    name = "level_1_problem_1_sample_0\x1b]0;owned\x07_kernel.py"
-    (place / name).write_text("I'd rather not.")
-    (place / "\x1b[2Jnotes.txt").write_text("x")
-    said = {"compiled": True, "correctness": True, "metadata": {"hardware": "\x1b[31mH100\x1b[0m"}}
-    (place / "eval_results.json").write_text(json.dumps({"1": said}))
-    printed = program.run("import", place, "--suite", suite, "--model", "\x1b[31mred", *QUICK).stdout
-    for more in ((), ("--csv",), ("--json",)):
-        printed += program.run("leaderboard", "--claims", *more).stdout
-    printed += program.run("show", "last").stdout
-    assert "\x1b" not in printed and "\x07" not in printed
-    (attempt,) = program.attempts()
-    assert attempt.reported is not None and attempt.reported.source == name
-
-
-def test_links_and_results_that_are_cut_off_stop_nothing(
-    program: Program, suite: Path, run: Path, tmp_path: Path
-) -> None:
-    (run / "eval_results.json").write_text(json.dumps(RESULTS)[:400])
-    secret = tmp_path / "secret.py"
-    secret.write_text(material.sines())
-    (run / "level_1_problem_2_sample_9_kernel.py").symlink_to(secret)
-    (run / "level_1_problem_1_sample_9_kernel.py").write_text("../codex/level_1/problem_1.py")
-    command = ("import", run, "--suite", suite, "--no-verify", *QUICK)
-    done = program.run(*command)
-    assert "7 programs from" in done.stdout and "; 1 with a claim\n" in done.stdout
-    assert "eval_results.json is not JSON, or was cut off" in done.stdout
-    left_out = f"1 file left out (a link out of the folder, to {secret}; --follow-links reads it): "
-    assert f"{left_out}level_1_problem_2_sample_9_kernel.py\n" in done.stdout
-    assert "1 file left out (it holds only a path, as some checkouts write a link; " in done.stdout
-    assert set(stored(program)) == set(STATUSES)
-    board = program.run("leaderboard", "--claims").stdout
-    assert "7 programs, 1 with a claim" in board and "judged otherwise 0" in board
-
-    (run / "eval_results.json").write_text(json.dumps(RESULTS))
-    done = program.run(*command, "--follow-links")
-    assert "8 programs from" in done.stdout and "as run 1, 7 of them before; 6 with a claim" in done.stdout
-    assert "level_1_problem_2_sample_9_kernel.py" in stored(program)
 
 
 CUDA = """

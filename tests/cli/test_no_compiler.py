@@ -9,9 +9,9 @@ import pytest
 
 from kernelproof.types import Status
 from tests.cli import material
+from tests.cli.material import QUICK
 from tests.cli.program import Program
 
-QUICK = ("--backend", "cpp", "--trials", "1", "--no-measure")
 NONE = {"CXX": "/nowhere/g++"}
 SAID = (
     "kernelproof: CXX names no program here (/nowhere/g++): "

@@ -83,8 +83,6 @@ REFUSED: dict[tuple[str, ...], str] = {
     ("--param", "own=1e400"): "own must be finite, and is not",
     ("--temperature", "1", "--param", "temperature=1"): "temperature is given twice",
     ("--model", "openai:m"): "the model openai:m is there twice; give each model once",
-    ("--concurrency", "0"): "'--concurrency': must be 1 or more, not 0",
-    ("--temperature", "-0.1"): "'--temperature': must be 0 or more, not -0.1",
 }
 
 
@@ -125,8 +123,7 @@ def test_a_level_that_a_suite_has_not_is_told(program: Program, suite: Path) -> 
     assert "has no problems of level 7; its levels are 1" in done.stderr
 
 
-@pytest.mark.few(8)
-@pytest.mark.parametrize("text", ["0", "99999999999999999999999", "9" * 5000, "-1"])
+@pytest.mark.parametrize("text", ["0", "9" * 5000])
 @pytest.mark.parametrize("command", ["show", "runs rejudge", "runs status", "runs retract", "reproduce"])
 def test_a_number_of_nothing_stored(stored: Program, command: str, text: str) -> None:
     more = ("--reason", "x") if command == "runs retract" else ()

@@ -13,13 +13,11 @@ import pytest
 from kernelproof.types import Status
 from tests.cli import material
 from tests.cli.conftest import working_in
-from tests.cli.material import answer, fenced
+from tests.cli.material import QUICK, answer, fenced
 from tests.cli.program import Program
 from tests.db.scores.filling import UNPACKED
 
 pytestmark = pytest.mark.ci
-
-QUICK = ("--backend", "cpp", "--no-measure", "--trials", "1")
 
 
 @pytest.fixture(scope="module")

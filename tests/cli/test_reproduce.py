@@ -11,7 +11,7 @@ import pytest
 
 from kernelproof.types import AttemptKey, Extraction, Status, Verification
 from tests.cli import material
-from tests.cli.conftest import QUICK
+from tests.cli.conftest import MEASURED
 from tests.cli.program import Program
 
 
@@ -41,7 +41,7 @@ def test_same_five_times_out_of_five(program: Program, suite: Path, tmp_path: Pa
     """Asks for a quiet machine."""
     file = tmp_path / "sines.py"
     file.write_text(material.sines())
-    program.run("verify", file, "--problem", "sines", "--suite", suite, *QUICK)
+    program.run("verify", file, "--problem", "sines", "--suite", suite, *MEASURED)
     findings = []
     for _ in range(5):
         done = program.run("reproduce", "last", code=None)
@@ -84,7 +84,7 @@ def test_another_environment_is_not_comparable(verified: Program) -> None:
 def test_a_failure_that_fails_again_is_the_same(program: Program, suite: Path, tmp_path: Path) -> None:
     file = tmp_path / "wrong.py"
     file.write_text(material.wrong())
-    program.run("verify", file, "--problem", "relu", "--suite", suite, *QUICK, code=1)
+    program.run("verify", file, "--problem", "relu", "--suite", suite, *MEASURED, code=1)
     done = program.run("reproduce", "#1", code=0)
     assert done.stdout.startswith("attempt 1: same\n") and "wrong_output both times" in done.stdout
 

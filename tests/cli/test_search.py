@@ -86,40 +86,6 @@ def test_refine_goes_on_after_a_correct_answer(program: Program, suite: Path, tm
     assert [problem["best"]["attempt_id"] for problem in board["problems"]] == [again[0].id]
 
 
-@pytest.mark.ci
-def test_a_sample_that_is_good_enough_ends(program: Program, suite: Path, tmp_path: Path) -> None:
-    answers: material.Answers = {("level1/1", 0, n): answer(fenced(material.right(f"r{n}"))) for n in (1, 2)}
-    file = material.recording(tmp_path / "good.jsonl", answers)
-    command = ("generate", "level1/1", "--suite", suite, "--model", f"replay:{file}", *TIMED)
-    command += ("--turns", 2, "--strategy", "refine", "--good-enough", 1e-6)
-    said = program.run(*command).stdout
-    (only,) = program.attempts()
-    assert len(only.verifications) == 2
-    assert only.verdict is not None and only.verdict.verification.measurement is not None
-    roofline = only.verdict.verification.measurement.roofline
-    assert roofline is not None
-    assert "sample 0 is over: good enough: " in said and "of the roofline" in said
-    program.run(*command)
-    assert program.attempts() == [only]
-
-
-@pytest.mark.ci
-def test_beam_asks_three_at_the_same_time(program: Program, suite: Path, tmp_path: Path) -> None:
-    answers: material.Answers = {
-        ("level1/1", 0, 1): answer("no code"),
-        ("level1/1", 0, 2): answer(fenced(material.uncompilable())),
-        ("level1/1", 0, 3): answer(fenced(material.wrong())),
-        ("level1/1", 0, 4): answer(fenced(material.right())),
-        ("level1/1", 0, 5): answer("no code"),
-        ("level1/1", 0, 6): answer("no code"),
-    }
-    file = material.recording(tmp_path / "beam.jsonl", answers)
-    command = ("generate", "level1/1", "--suite", suite, "--model", f"replay:{file}", *UNTIMED)
-    said = program.run(*command, "--turns", 9, "--strategy", "beam").stdout
-    assert parents(by_turn(program)) == {1: None, 2: None, 3: None, 4: 3, 5: 2, 6: 1}
-    assert "sample 0 is over: a correct program is there, and nothing is timed" in said
-
-
 def evolve(suite: Path, url: str, turns: int, *settings: object) -> tuple[object, ...]:
     command = ("generate", "level1/1", "--suite", suite, "--model", "openai:any", "--base-url", url)
     return (*command, *settings, "--turns", turns, "--strategy", "evolve")

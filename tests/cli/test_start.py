@@ -9,51 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli import material
 from tests.cli.program import PROGRAM, Program
-
-COMMANDS = (
-    *(
-        "generate",
-        "verify",
-        "leaderboard",
-        "show",
-        "reproduce",
-        "problems",
-        "runs",
-        "service",
-        "doctor",
-        "cache",
-    ),
-    *("db", "export"),
-)
-
-FROM_PYTHON = """
-import sys
-from pathlib import Path
-from kernelproof import verify
-
-source, suite = Path(sys.argv[1]), sys.argv[2]
-settings = {"backend": "cpp", "trials": 1, "measure": False}
-print(verify(source, "relu", suite=suite, **settings).status)
-print(verify(source.read_text(), Path(suite, "level1", "1_relu.py"), **settings).status)
-for mistake in ({"backend": "cdua"}, {"size": "tiny"}, {"nonsense": 1}):
-    try:
-        verify(source, "relu", suite=suite, **{**settings, **mistake})
-    except Exception as error:
-        print(type(error).__name__, str(error).splitlines()[0])
-"""
-
-
-def test_help_lists_the_commands(program: Program) -> None:
-    listed = program.run("--help").stdout
-    for command in COMMANDS:
-        assert f"\n  {command} " in listed
-        assert program.run(command, "--help").stdout.startswith(f"Usage: kernelproof {command}")
-
-
-def test_a_misspelt_command(program: Program) -> None:
-    assert "Did you mean 'verify'?" in program.run("verfy", code=2).stderr
 
 
 def test_a_full_disk_is_told(program: Program) -> None:
@@ -106,28 +62,3 @@ def test_the_orchestrator_never_imports_torch(module: str) -> None:
     code = f"import {module}, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
-
-
-@pytest.mark.ci
-def test_verify_from_python_stores_nothing(program: Program, suite: Path, tmp_path: Path) -> None:
-    file = tmp_path / "right.py"
-    file.write_text(material.right())
-    done = subprocess.run(
-        [sys.executable, "-c", FROM_PYTHON, str(file), str(suite)],
-        env=program.environment,
-        cwd=program.workspace,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        "correct",
-        "correct",
-        "UsageError backend 'cdua': there is no such backend; there are: cuda, cpp, triton, tilelang",
-        "UsageError no size 'tiny': level1/1 has full; choose with --size, or leave these problems out",
-        "UsageError there is no nonsense",
-    ]
-    assert list(program.workspace.iterdir()) == []
-    assert program.left_after() == {} and program.scratch() == []

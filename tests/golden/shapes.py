@@ -78,6 +78,7 @@ def shown(program: Program) -> Shape:
     return shape(json.loads(program.run("show", n, "--json").stdout) for n in sorted(kinds.values()))
 
 
+CPP = ("--suite", "problems", "--backend", "cpp", "--json")
 COMMANDS: dict[str, tuple[object, ...]] = {
     "service callers list": ("service", "callers", "list", "--json"),
     "db check": ("db", "check", "--json"),
@@ -92,35 +93,17 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     ),
     "problems list": ("problems", "list", "--suite", "problems", "--json"),
     "problems show": ("problems", "show", "relu", "--suite", "problems", "--json"),
-    "problems prompt": ("problems", "prompt", "relu", "--suite", "problems", "--backend", "cpp", "--json"),
+    "problems prompt": ("problems", "prompt", "relu", *CPP),
     "runs status": ("runs", "status", "--json"),
-    "verify": (
-        "verify",
-        "prose.md",
-        "--problem",
-        "relu",
-        "--suite",
-        "problems",
-        "--backend",
-        "cpp",
-        "--json",
-    ),
-    "verify of many": (
-        "verify",
-        "prose",
-        "--problem",
-        "relu",
-        "--suite",
-        "problems",
-        "--backend",
-        "cpp",
-        "--json",
-    ),
+    "verify": ("verify", "prose.md", "--problem", "relu", *CPP),
+    "verify of many": ("verify", "prose", "--problem", "relu", *CPP),
 }
 """Commands that print JSON and judge nothing."""
 TABLES: dict[str, tuple[object, ...]] = {
-    **{f"leaderboard --by {by}": ("--by", by) for by in ("model", "problem", "kernel", "run", "template")},
-    "leaderboard --by strategy": ("--by", "strategy"),
+    **{
+        f"leaderboard --by {by}": ("--by", by)
+        for by in ("model", "problem", "kernel", "run", "template", "strategy")
+    },
     "leaderboard --claims": ("--claims",),
     "leaderboard --compare": ("--compare", "first", "unfinished", "--by", "run"),
 }

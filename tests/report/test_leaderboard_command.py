@@ -47,34 +47,9 @@ def test_tables_show_the_best_of_each_problem_and_each_models_rates(filled: Stor
     assert " ".join(funnel.split()[2:]) == "3 3 3 2 90 1 build_error, 1 correct, 1 wrong_output"
 
 
-def test_a_models_name_is_neither_markup_nor_a_terminal_sequence(filled: Store, command: Command) -> None:
-    printed = command("leaderboard")
-    assert "replay:[bold]odd model[/bold]" in printed
-    assert "\x1b" not in printed
-
-
-def test_models_only(filled: Store, command: Command) -> None:
-    printed = command("leaderboard", "--by", "model")
-    assert "level1/1" not in printed
-    assert "33.3 %" in printed
-
-
 def test_json_is_the_stores_answer(filled: Store, command: Command) -> None:
     printed = command("leaderboard", "--json")
     assert Leaderboard.model_validate(json.loads(printed)) == filled.scores.leaderboard(top=20)
-
-
-def test_csv_of_problems(filled: Store, command: Command) -> None:
-    rows = list(csv.DictReader(io.StringIO(command("leaderboard", "--csv"))))
-    assert [r["problem_id"] for r in rows] == ["level1/1", "level1/2"]
-    assert (float(rows[0]["speedup"]), rows[0]["pace"], rows[0]["attempt_id"]) == (2.0, "faster", "1")
-    assert (rows[1]["speedup"], rows[1]["judged"]) == ("", "1")
-
-
-def test_csv_of_models(filled: Store, command: Command) -> None:
-    (row,) = csv.DictReader(io.StringIO(command("leaderboard", "--csv", "--by", "model")))
-    assert (row["judged"], row["correct"], row["fast_1"]) == ("3", "1", str(1 / 3))
-    assert sorted(row["statuses"].split()) == ["build_error=1", "correct=1", "wrong_output=1"]
 
 
 def test_filters_reach_the_query(filled: Store, command: Command) -> None:
@@ -159,16 +134,6 @@ def test_an_empty_store_says_what_to_do(store: Store, command: Command) -> None:
     assert "kernelproof generate" in command("leaderboard")
     samples.begin(store, samples.problem(), samples.settings())
     assert "none finished" in command("leaderboard")
-
-
-def test_a_workspace_without_a_store_says_what_to_do(command: Command) -> None:
-    with pytest.raises(UsageError, match="kernelproof generate"):
-        command("leaderboard")
-
-
-def test_json_and_csv_together_are_the_users_mistake(store: Store, command: Command) -> None:
-    with pytest.raises(UsageError, match="--json and --csv"):
-        command("leaderboard", "--json", "--csv")
 
 
 def printed_at(width: int, store: Store) -> list[str]:
@@ -330,6 +295,7 @@ def test_json_has_the_days_that_were_asked_for(filled: Store, command: Command) 
 def test_what_excludes_each_other_is_said(filled: Store, command: Command) -> None:
     for arguments, words in (
         (("--csv", "--markdown"), "--csv and --markdown exclude"),
+        (("--json", "--csv"), "--json and --csv exclude"),
         (("--claims", "--compare", "a", "b"), "--claims and --compare exclude"),
         (("--claims", "--markdown"), "--claims and --markdown exclude"),
         (("--compare", "a", "b", "--by", "kernel"), "--compare pairs by problem"),

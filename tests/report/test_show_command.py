@@ -144,13 +144,6 @@ def test_a_measurement_is_shown(store: Store, command: Command) -> None:
     assert "load_1min 0.5" in printed
 
 
-def test_no_terminal_sequence_and_no_markup_gets_through(wrong: int, command: Command) -> None:
-    printed = command("show")
-    assert "\x1b" not in printed
-    assert "\x07" not in printed
-    assert "class ModelNew: ...  # [red]not markup[/red]" in printed
-
-
 @pytest.mark.parametrize(
     ("part", "there", "not_there"),
     [
@@ -165,13 +158,6 @@ def test_one_part_alone(wrong: int, command: Command, part: str, there: str, not
     printed = command("show", "last", f"--{part}")
     assert there in printed
     assert not_there not in printed
-
-
-def test_the_source_alone_is_the_source(store: Store, command: Command) -> None:
-    source = "import torch\n\n\nclass ModelNew:\n\tlong = '" + "x" * 500 + "'"
-    attempt = samples.begin(store, samples.problem(), samples.settings())
-    store.record_extraction(attempt, samples.extraction(source))
-    assert command("show", "--source") == source
 
 
 @pytest.mark.parametrize(

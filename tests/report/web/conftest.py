@@ -13,9 +13,26 @@ from kernelproof.report.web.pages import board, in_file
 from kernelproof.types import Status
 from tests.db import samples
 from tests.hostile_texts import TEXTS
+from tests.report.web import browser
+from tests.report.web.browser import Tab
 
 SPEEDUPS = {1: 2.0, 2: 0.5, 3: 10.5, 10: 1.25}
 """Problem to the speedup of the better model."""
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    with browser.tab(tmp_path_factory.mktemp("profile")) as tab:
+        yield tab
+
+
+@pytest.fixture
+def tab(chromium: Tab) -> Iterator[Tab]:
+    """A tab of which nothing was heard yet; it is left empty."""
+    yield chromium
+    chromium.open("about:blank")
+    chromium.complaints.clear()
+    chromium.requests.clear()
 
 
 @pytest.fixture(scope="session")

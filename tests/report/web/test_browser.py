@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,19 +16,6 @@ pytestmark = [
     pytest.mark.ci,
     pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium here (Debian: apt install chromium)"),
 ]
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    with browser.tab(tmp_path_factory.mktemp("profile")) as tab:
-        yield tab
-
-
-@pytest.fixture
-def tab(chromium: Tab) -> Tab:
-    chromium.complaints.clear()
-    chromium.requests.clear()
-    return chromium
 
 
 @pytest.fixture(scope="module")
@@ -75,15 +61,6 @@ def test_problems_are_filtered_by_words_and_pace(tab: Tab, place: Path) -> None:
     assert tab.ask(NAMES) == ["level1/2"]
     tab.ask(typed % ("none", "document.querySelector('.filter select')"))
     assert tab.ask(NAMES) == ["level1/4"]
-    assert tab.complaints == []
-
-
-def test_a_link_opens_its_kernel(tab: Tab, place: Path) -> None:
-    tab.open(place / "good.html")
-    tab.ask("document.querySelector('#problems-1 a[href^=\"#kernel\"]').focus()")
-    tab.press("Enter")
-    tab.until("document.querySelector('details.kernel:target')?.open")
-    tab.until("document.activeElement.tagName === 'SUMMARY'")
     assert tab.complaints == []
 
 

@@ -27,20 +27,6 @@ pytestmark = [
 TEXT = "document.querySelector('main').textContent"
 
 
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    with browser.tab(tmp_path_factory.mktemp("profile")) as tab:
-        yield tab
-
-
-@pytest.fixture
-def tab(chromium: Tab) -> Iterator[Tab]:
-    yield chromium
-    chromium.open("about:blank")
-    chromium.complaints.clear()
-    chromium.requests.clear()
-
-
 @pytest.fixture
 def store(own_workspace: Path) -> Iterator[Store]:
     with open_store(own_workspace / "db" / "attempts.sqlite", create=False) as opened:
