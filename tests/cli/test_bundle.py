@@ -182,12 +182,3 @@ def test_what_makes_no_bundle(
     assert "is no file" in told(*kept, "-o", tmp_path / "there")
     assert "cannot be written: No such file" in told(*kept, "-o", tmp_path / "no" / "x", code=3)
     assert not (tmp_path / "x").exists()
-
-
-def test_what_is_no_bundle_is_a_mistake_of_the_command(program: Program, tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("speedup 9")
-    assert "it is not a zip file" in program.run("reproduce", tmp_path / "text", code=2).stderr
-    assert "names no attempt, and there is no such file" in program.run("reproduce", "17a", code=2).stderr
-    both = program.run("reproduce", tmp_path / "text", "--list", "--json", code=2)
-    assert "--list and --json exclude each other" in both.stderr
-    assert "--list is for bundles" in program.run("reproduce", "1", "--list", code=2).stderr

@@ -192,28 +192,6 @@ def test_two_at_once_store_and_judge_each_program_once(program: Program, suite: 
     assert all(len(a.verifications) <= 1 for a in program.attempts())
 
 
-MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
-    "nothing there": (("gone",), "gone does not exist; give a folder or a .jsonl file"),
-    "one file": (("one.py",), "one.py is one file: kernelproof verify takes it"),
-    "empty": (("empty", "--suite", "SUITE"), "empty holds no programs"),
-    "empty label": (("empty", "--model", ""), "'--model': it is empty"),
-}
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_named_and_nothing_is_stored(program: Program, suite: Path, name: str) -> None:
-    arguments, message = MISTAKES[name]
-    here = program.workspace
-    (here / "empty").mkdir()
-    (here / "one.py").write_text(material.right())
-    (here / "run").mkdir()
-    (here / "run" / "level_1_problem_1_sample_0_kernel.py").write_text(material.right())
-    words = [str(suite) if word == "SUITE" else word for word in arguments]
-    done = program.run("import", *words, "--backend", "cpp", code=2)
-    assert message in done.stderr and done.stdout == ""
-    assert not (here / "db").exists()
-
-
 CUDA = """
 import torch
 from torch import nn

@@ -69,60 +69,6 @@ def test_fields_of_the_request_and_prices_in_a_configuration(fields: str, said: 
     assert said in str(refused.value)
 
 
-USUAL = ("generate", "level1/1", "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1")
-REFUSED: dict[tuple[str, ...], str] = {
-    (
-        "--param",
-        "top_p=0.9",
-        "--param",
-        "top_p=0.8",
-    ): "--param top_p was given twice (0.9 and 0.8); give it once",
-    ("--param", "a=x", "--param", "a=x"): '--param a was given twice ("x" and "x"); give it once',
-    ("--param", "temperature=-1"): "temperature must be 0 or more, not -1",
-    ("--param", "own=NaN"): "own must be finite, and is not",
-    ("--param", "own=1e400"): "own must be finite, and is not",
-    ("--temperature", "1", "--param", "temperature=1"): "temperature is given twice",
-    ("--model", "openai:m"): "the model openai:m is there twice; give each model once",
-}
-
-
-@pytest.mark.few(4)
-@pytest.mark.parametrize("more", REFUSED, ids=" ".join)
-def test_it_is_refused_before_anything_is_asked(program: Program, suite: Path, more: tuple[str, ...]) -> None:
-    done = program.run(*USUAL, "--suite", suite, "--backend", "cpp", *more, code=2)
-    assert REFUSED[more] in done.stderr and done.stderr.count("\n") == 1
-    assert not (program.workspace / "db").exists()
-
-
-def test_a_field_on_the_command_line_takes_the_place_of_an_option_in_the_file(
-    program: Program, suite: Path, tmp_path: Path
-) -> None:
-    config = tmp_path / "run.toml"
-    config.write_text("temperature = 0.5\n[params]\nmax_completion_tokens = 7\n")
-    more = ("--config", config, "--param", "temperature=1", "--max-tokens", "8", "--dry-run")
-    program.run(*USUAL, "--suite", suite, "--backend", "cpp", *more)
-
-
-def test_a_baseline_that_there_is_not_is_refused_in_a_configuration(
-    program: Program, suite: Path, tmp_path: Path
-) -> None:
-    config = tmp_path / "run.toml"
-    config.write_text('[verify]\nbaseline = "compiled"\n')
-    done = program.run(*USUAL, "--suite", suite, "--config", config, "--dry-run", code=2)
-    assert "--baseline must be compile or max-autotune, not 'compiled'" in done.stderr
-
-
-def test_a_column_is_given_once(program: Program, tmp_path: Path) -> None:
-    columns = ("--column", "code=a", "--column", "code=b")
-    done = program.run("problems", "import", tmp_path, "--to", tmp_path / "new", *columns, code=2)
-    assert "--column code was given 2 times; give it once" in done.stderr
-
-
-def test_a_level_that_a_suite_has_not_is_told(program: Program, suite: Path) -> None:
-    done = program.run("problems", "list", "--level", "7", "--suite", suite, code=2)
-    assert "has no problems of level 7; its levels are 1" in done.stderr
-
-
 @pytest.mark.parametrize("text", ["0", "9" * 5000])
 @pytest.mark.parametrize("command", ["show", "runs rejudge", "runs status", "runs retract", "reproduce"])
 def test_a_number_of_nothing_stored(stored: Program, command: str, text: str) -> None:

@@ -123,12 +123,6 @@ def test_a_read_only_workspace_of_another_version(program: Program, command: tup
     assert "copy it to a writable --workspace" in done.stderr
 
 
-def test_a_missing_database_asks_for_work_first(program: Program) -> None:
-    for arguments in (("leaderboard",), ("show",), ("reproduce", "last")):
-        assert "make some first: kernelproof generate" in program.run(*arguments, code=2).stderr
-    assert list(program.workspace.iterdir()) == []
-
-
 def test_a_cache_that_cannot_be_written(program: Program, suite: Path, tmp_path: Path) -> None:
     program.cache = tmp_path / "file"
     program.cache.touch()

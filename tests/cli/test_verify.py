@@ -92,46 +92,6 @@ def test_the_options_are_the_settings_that_are_stored(
     assert second == VerifySettings(backend="cpp", size="full", own_kernel=False)
 
 
-MISTAKES = {
-    "not text": (("bytes.py", "--problem", "relu"), "bytes.py is not a text file in UTF-8"),
-    "typo in the problem": (("right.py", "--problem", "rellu"), "did you mean relu (level1/1)?"),
-    "a whole level": (("right.py", "--problem", "level1"), "'level1' stands for 2 problems, and one is"),
-    "a level that is not": (("right.py", "--problem", "level9"), "its folders are level1"),
-    "nobody's problem": (("right.py", "--problem", "~nobody-of-that-name/x.py"), "there is no such file"),
-    "a problem too long": (("right.py", "--problem", "x" * 300), "problems list` shows what there is"),
-    "nobody's suite": (
-        ("right.py", "--problem", "relu", "--suite", "~nobody-of-that-name"),
-        "does not exist",
-    ),
-    "a path too long": (("x" * 300, "--problem", "relu"), "cannot be used: File name too long"),
-    "problems in a glob": (("right.py", "--problem", "level1/*"), "name it, as level1/1 or relu"),
-    "a folder of problems": (("right.py", "--problem", "."), "it is a folder: give it as --suite ., and"),
-    "no workspace": (("right.py", "--problem", "relu", "--workspace", "gone"), "make it first: mkdir -p"),
-    "no suite": (("right.py", "--problem", "relu", "--suite", "gone"), "gone does not exist"),
-    "baseline unmeasured": (
-        ("right.py", "--problem", "relu", "--baseline", "compile", "--no-measure"),
-        "--baseline is for measuring; leave it out",
-    ),
-    "whose kernel": (
-        ("right.py", "--problem", "relu", "--purity", "own-compute", "--no-own-kernel"),
-        "--purity own-compute asks for kernels of its own",
-    ),
-}
-
-
-@pytest.mark.few(9)
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_users_mistake_is_one_clear_message(program: Program, suite: Path, name: str) -> None:
-    arguments, message = MISTAKES[name]
-    written(program.workspace / "right.py", material.right())
-    (program.workspace / "bytes.py").write_bytes(b"\xff\xfe\x00")
-    usual = {"--backend": "cpp", "--suite": suite}
-    given = [word for name, value in usual.items() if name not in arguments for word in (name, value)]
-    done = program.run("verify", *given, *arguments, code=2)
-    assert message in done.stderr and done.stdout == ""
-    assert not (program.workspace / "db").exists()
-
-
 @pytest.mark.ci
 def test_two_at_once_are_both_kept(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
     files = [

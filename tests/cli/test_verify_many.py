@@ -118,32 +118,6 @@ def test_lines_and_the_fastest_of_them(program: Program, suite: Path, tmp_path: 
     }
 
 
-MISTAKES = {
-    "file without problem": (("right.py",), "which problem is right.py for? give --problem"),
-    "lines": (
-        ("bad.jsonl",),
-        "(of 3 in all); nothing was run\n  line 2: not JSON",
-    ),
-    "backend": (("cuda.jsonl",), "recorded for cuda, and this would verify cpp"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_mistakes_are_named_before_anything_runs(
-    program: Program, suite: Path, arguments: tuple[str, ...], message: str
-) -> None:
-    here = program.workspace
-    put(here / "right.py", material.right())
-    put(here / "folder" / "right.py", material.right())
-    (here / "empty").mkdir()
-    good = json.dumps({"problem": "relu", "source": "x"})
-    put(here / "bad.jsonl", f"{good}\n{{\n{json.dumps({'problem': 'relu'})}\n")
-    put(here / "cuda.jsonl", json.dumps({"problem": "relu", "source": "x", "backend": "cuda"}))
-    done = program.run("verify", *arguments, "--suite", suite, "--backend", "cpp", code=2)
-    assert message in done.stderr and done.stdout == ""
-    assert not (here / "db").exists()
-
-
 def test_links_out_of_the_folder_are_refused(program: Program, suite: Path, tmp_path: Path) -> None:
     put(tmp_path / "given" / "prose.txt", "Kernels are nice.\n")
     put(tmp_path / "secret.py", material.right() + "PASSWORD = 'hunter2'\n")
