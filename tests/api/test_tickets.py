@@ -25,13 +25,6 @@ ENDLESS = 100_000_000
 NOTHING = Submission("no program", "relu")
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> dict[str, Any]:
-    """The settings of a verifier in these tests."""
-    suite = material.problems(tmp_path_factory.mktemp("tickets") / "problems")
-    return {"suite": suite, "cache": cache, "backend": "cpp", "measure": False, "trials": 1}
-
-
 def endless(name: str, deadline_s: float | None = None) -> Submission:
     return Submission(material.slow_to_compile(name, ENDLESS), "relu", name, deadline_s)
 

@@ -25,15 +25,7 @@ from tests.api.processes import compilers, running
 from tests.cli import material
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "python.md"
-QUICK: dict[str, Any] = {"backend": "cpp", "measure": False, "trials": 1}
 ENDLESS = 100_000_000
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> dict[str, Any]:
-    """The settings of a verifier in these tests."""
-    root = tmp_path_factory.mktemp("verifier")
-    return {"suite": material.problems(root / "problems"), "cache": cache, **QUICK}
 
 
 @dataclass(frozen=True)

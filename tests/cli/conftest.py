@@ -57,6 +57,13 @@ def measured(tmp_path_factory: pytest.TempPathFactory, cache: Path, suite: Path)
     return program.workspace
 
 
+@pytest.fixture
+def verified(program: Program, measured: Path) -> Program:
+    """The program in a copy of it."""
+    shutil.copytree(measured, program.workspace, dirs_exist_ok=True)
+    return program
+
+
 @contextmanager
 def working_in(workspace: Path, cache: Path) -> Iterator[Program]:
     """The program in a workspace, which is made if it is not there."""

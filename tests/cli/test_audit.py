@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from pathlib import Path
 
 import pytest
 
@@ -14,13 +12,6 @@ from kernelproof.runs.audit import Leader, drawn, leaders
 from kernelproof.types import Interval, Verification
 from tests.cli.program import Program
 from tests.db import samples
-
-
-@pytest.fixture
-def verified(program: Program, measured: Path) -> Program:
-    """A workspace with one correct, measured attempt."""
-    shutil.copytree(measured, program.workspace, dirs_exist_ok=True)
-    return program
 
 
 @pytest.mark.ci

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sqlite3
 from pathlib import Path
 
@@ -13,13 +12,6 @@ from kernelproof.types import AttemptKey, Extraction, Status, Verification
 from tests.cli import material
 from tests.cli.conftest import MEASURED
 from tests.cli.program import Program
-
-
-@pytest.fixture
-def verified(program: Program, measured: Path) -> Program:
-    """A copy of that workspace."""
-    shutil.copytree(measured, program.workspace, dirs_exist_ok=True)
-    return program
 
 
 @pytest.mark.ci

@@ -63,25 +63,10 @@ def make() -> None:
 
 def _generated(program: Program) -> None:
     """Answers of models: the packaged recordings, a recording of our own, and a server's batch."""
-    told = ("--samples", 2, "--turns", 2, "--run", "demo")
-    program.run(
-        "generate",
-        "level1/2",
-        "level2/6",
-        "--model",
-        "replay:demo",
-        *told,
-        *UNTIMED,
-        "--size",
-        "small",
-        seconds=PATIENT_S,
-    )
-    texts = [
-        material.right("one"),
-        material.wrong("two"),
-        material.uncompilable("three"),
-        "I cannot write it.",
-    ]
+    demo = ("level1/2", "level2/6", "--model", "replay:demo", "--samples", 2, "--turns", 2, "--run", "demo")
+    program.run("generate", *demo, *UNTIMED, "--size", "small", seconds=PATIENT_S)
+    programs = [material.right("one"), material.wrong("two"), material.uncompilable("three")]
+    texts = [*programs, "I cannot write it."]
     answers = {
         ("level1/1", number, 1): material.answer(material.fenced(text)) for number, text in enumerate(texts)
     }
@@ -94,17 +79,8 @@ def _generated(program: Program) -> None:
     program.extra = {"OPENAI_API_KEY": "none"}
     with batchserver.serve() as server:
         asked = ("--model", "openai:some-fail", "--base-url", server.url, "--samples", 3, "--batch")
-        program.run(
-            "generate",
-            "level1/1",
-            *asked,
-            "--param",
-            "top_p=0.9",
-            *SUITE,
-            *UNTIMED,
-            code=None,
-            seconds=PATIENT_S,
-        )
+        more = ("--param", "top_p=0.9", *SUITE, *UNTIMED)
+        program.run("generate", "level1/1", *asked, *more, code=None, seconds=PATIENT_S)
     program.extra = {}
 
 
@@ -163,10 +139,8 @@ def _served(program: Program) -> None:
     timed = [Candidate(material.sines("twelve"), "sines", settings=rules)]
     with serving(program, suite, "--no-worker") as service, Client(service.url) as client:
         for roles, candidates in ((("build", "judge"), untimed), (("all",), timed)):
-            running = [
-                program.start("service", "workers", "--role", role, "--artefacts", "artefacts")
-                for role in roles
-            ]
+            command = ("service", "workers", "--artefacts", "artefacts", "--role")
+            running = [program.start(*command, role) for role in roles]
             client.evaluate_many(candidates)
             for each in running:
                 kill(each)
