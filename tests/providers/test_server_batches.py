@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -253,16 +252,23 @@ def test_a_question_that_is_given_up_before_the_batch_is_not_handed_over() -> No
 
 
 def ask_one_after_the_other(
-    server: BatchServer, numbers: Sequence[int], pause_s: float, more_to_come: Any
+    server: BatchServer, numbers: Sequence[int], pause_s: float, more_to_come: Callable[[int], bool]
 ) -> None:
-    """So many seconds lie between a question and the next; `more_to_come()` is asked by each."""
+    """So many seconds lie between a question and the next; each asks `more_to_come` with the number of those
+    that were asked."""
+    begun = 0
+
+    def coming() -> bool:
+        return more_to_come(begun)
 
     async def run() -> None:
+        nonlocal begun
         provider = open_provider("openai:good", ProviderOptions(base_url=server.url, server_batch=True))
         async with anyio.create_task_group() as group:
             for number in numbers:
-                told = replace(asked(number), more_to_come=more_to_come)
+                told = replace(asked(number), more_to_come=coming)
                 group.start_soon(provider.ask, told)
+                begun += 1
                 await anyio.sleep(pause_s)
         await provider.aclose()
 
@@ -271,18 +277,17 @@ def ask_one_after_the_other(
 
 def test_questions_that_follow_while_answers_are_judged_are_one_batch() -> None:
     with serve() as server:
-        begun = time.monotonic()
-        ask_one_after_the_other(server, range(4), 0.3, lambda: time.monotonic() - begun < 4)
+        ask_one_after_the_other(server, range(4), 0.3, lambda asked: asked < 4)
         assert [len(batch["lines"]) for batch in server.batches.values()] == [4]
     with serve() as server:
-        ask_one_after_the_other(server, range(4), 0.5, lambda: False)
+        ask_one_after_the_other(server, range(4), 0.5, lambda _: False)
         assert len(server.batches) > 1
 
 
 def test_a_batch_is_handed_over_in_the_end_though_more_may_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernelproof.providers.server_batches.LONGEST_S", 0.6)
     with serve() as server:
-        ask_one_after_the_other(server, range(8), 0.2, lambda: True)
+        ask_one_after_the_other(server, range(8), 0.2, lambda _: True)
         sizes = [len(batch["lines"]) for batch in server.batches.values()]
         assert sum(sizes) == 8 and len(sizes) > 1
 
