@@ -231,5 +231,3 @@ def test_before_anything_was_imported(program: Program, tmp_path: Path) -> None:
     program.run("verify", tmp_path / "a.py", "--problem", "level1/1", *QUICK, code=1)
     assert "No program was imported yet." in program.run("leaderboard", "--claims").stdout
     assert "No imported program passes" in program.run("leaderboard", "--claims", "--model", "x").stdout
-    both = program.run("leaderboard", "--claims", "--by", "model", code=2)
-    assert "--claims and --by exclude each other" in both.stderr

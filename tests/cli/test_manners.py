@@ -210,15 +210,7 @@ def test_the_version(program: Program) -> None:
 
 
 def test_the_module_is_the_command(program: Program) -> None:
-    command = [sys.executable, "-m", "kernelproof"]
-    done = subprocess.run(
-        [*command, "--version"], env=program.environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == f"kernelproof {__version__}\n"
-    done = subprocess.run(
-        [*command, "shwo"], env=program.environment, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (
-        2,
-        "kernelproof: No such command 'shwo'. Did you mean 'show'?\n",
-    )
+    command = [sys.executable, "-m", "kernelproof", "shwo"]
+    done = subprocess.run(command, env=program.environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "kernelproof: No such command 'shwo'. Did you mean 'show'?\n"

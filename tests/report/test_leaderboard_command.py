@@ -298,6 +298,7 @@ def test_what_excludes_each_other_is_said(filled: Store, command: Command) -> No
         (("--json", "--csv"), "--json and --csv exclude"),
         (("--claims", "--compare", "a", "b"), "--claims and --compare exclude"),
         (("--claims", "--markdown"), "--claims and --markdown exclude"),
+        (("--claims", "--by", "model"), "--claims and --by exclude"),
         (("--compare", "a", "b", "--by", "kernel"), "--compare pairs by problem"),
     ):
         with pytest.raises(UsageError, match=words):

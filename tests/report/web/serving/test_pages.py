@@ -47,11 +47,6 @@ def test_filters_are_the_leaderboards(server: Server) -> None:
     assert "vendor:poor" not in server.page("/attempts?run=night").text
 
 
-def test_filters_that_match_nothing_say_which_values_there_are(server: Server) -> None:
-    text = server.page("/?model=nobody").text
-    assert "model nobody matches nothing; there are: vendor:good, vendor:poor" in text
-
-
 @pytest.mark.parametrize(
     ("query", "told"),
     [
