@@ -154,6 +154,15 @@ def test_the_refusal_usage_and_names_are_kept() -> None:
     assert found.raw["object"] == "chat.completion" and found.raw["provider"] == "p"
 
 
+def test_nothing_is_no_token() -> None:
+    for assembler, nothing in (
+        (ChatAssembler(), chunk(content="", reasoning_details=[{"text": ""}])),
+        (ResponsesAssembler(), {"type": "response.output_text.delta", "delta": ""}),
+    ):
+        assembler.add(nothing)
+        assert assembler.tokens == 0 and assembler.body() is None
+
+
 def test_the_last_event_of_responses_is_the_answer() -> None:
     assembler = ResponsesAssembler()
     reasoning = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}
