@@ -102,6 +102,12 @@ def test_the_users_word_goes_before_the_servers() -> None:
         assert server.listed == []
 
 
+def test_a_short_prompt_asks_no_server_for_its_models() -> None:
+    with serve(Step(completion()), models=listing(max_model_len=4096)) as server:
+        ask(server, of_length(20))
+        assert server.listed == []
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
