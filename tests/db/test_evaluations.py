@@ -142,14 +142,6 @@ def test_a_worker_takes_only_what_it_can_run(store: Store) -> None:
     assert queue.has_work(WORKER)
 
 
-def test_a_worker_that_ends_gives_back_what_it_has(store: Store) -> None:
-    queue = store.service.queue
-    store.service.evaluations.submit("c", [item(), item()], most=MOST)
-    queue.take("w", 2, WORKER)
-    assert queue.release_all("w") == 2
-    assert [each.token for each in queue.take("v", 2, WORKER)] == [2, 2]
-
-
 def test_what_ends_its_daemons_ends_itself_and_what_they_had_beside_it_does_not(store: Store) -> None:
     sent_to, queue = store.service.evaluations, store.service.queue
     sent = [each.id for each in sent_to.submit("c", [item(), item()], most=MOST)]
@@ -170,18 +162,6 @@ def test_what_ends_its_daemons_ends_itself_and_what_they_had_beside_it_does_not(
     assert not no_result(queue, killer.id, again.token), "it ended before"
     [other] = queue.take("w", 5, WORKER)
     assert other.id != killer.id and no_result(queue, other.id, other.token)
-
-
-def test_what_is_given_back_in_order_is_no_loss(store: Store) -> None:
-    sent_to, queue = store.service.evaluations, store.service.queue
-    [sent] = sent_to.submit("c", [item()], most=MOST, most_losses=3)
-    for _ in range(5):
-        [taken] = queue.take("w", 1, WORKER)
-        assert queue.release_all("w") == 1
-        [taken] = queue.take("w", 1, WORKER)
-        queue.release(taken.id, taken.token)
-    found = sent_to.get(sent.id)
-    assert found is not None and (found.state, found.losses) == ("queued", 0)
 
 
 class Queue(RuleBasedStateMachine):

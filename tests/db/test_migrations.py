@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,12 +17,13 @@ from sqlalchemy import create_engine
 
 import kernelproof.db
 from kernelproof.db.connection import HEAD
+from kernelproof.db.maintenance import check, plan_upgrade
 from kernelproof.db.models import APPEND_ONLY, Base
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store, open_store
 from kernelproof.errors import StoreError
 from kernelproof.types import Status
-from tests.db import samples
+from tests.db import sql
 
 
 def test_the_migrations_make_what_the_models_describe(store: Store) -> None:
@@ -38,12 +41,10 @@ def test_the_newest_migration_is_the_one_the_program_expects() -> None:
 
 
 def test_every_evidence_table_has_its_two_triggers(store: Store) -> None:
-    with sqlite3.connect(store.path) as connection:
-        rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-        assert {name for (name,) in rows if not name.startswith("score_")} == {
-            f"{t}_no_{d}" for t in APPEND_ONLY for d in ("update", "delete")
-        }
-    connection.close()
+    rows = sql.run(store, "SELECT name FROM sqlite_master WHERE type = 'trigger'")
+    assert {name for (name,) in rows if not name.startswith("score_")} == {
+        f"{t}_no_{d}" for t in APPEND_ONLY for d in ("update", "delete")
+    }
 
 
 def test_an_empty_file_becomes_a_store_in_wal_mode(tmp_path: Path) -> None:
@@ -51,9 +52,7 @@ def test_an_empty_file_becomes_a_store_in_wal_mode(tmp_path: Path) -> None:
     path.touch()
     with open_store(path) as store:
         assert store.latest_attempt_id() is None
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    connection.close()
+        assert sql.run(store, "PRAGMA journal_mode") == [("wal",)]
 
 
 def test_an_old_database_says_what_it_said(old: Path) -> None:
@@ -93,46 +92,33 @@ def test_what_an_old_database_does_not_know_is_unknown(old: Path) -> None:
     assert (measured.against, measured.disturbed, measured.calls) == ((), (), ())
 
 
-def test_an_old_database_takes_up_new_results_and_keeps_its_triggers(old: Path) -> None:
-    with open_store(old, create=False) as store:
-        before = store.load_attempt(1)
-        judged = samples.verification(samples.problem(), speedup=4.0)
-        store.record_verification(1, judged, "again")
-        after = store.load_attempt(1)
-        board = store.scores.leaderboard()
-    assert after.verifications[:-1] == before.verifications
-    assert after.verifications[-1].verification == judged
-    assert board.problems[0].best is not None and board.problems[0].best.speedup == 4.0
-    for table in ("verifications", "measurements"):
-        with closing(sqlite3.connect(old)) as connection, pytest.raises(sqlite3.IntegrityError):
-            connection.execute(f"UPDATE {table} SET rowid = rowid")
-
-
 def test_a_path_with_odd_characters_works(tmp_path: Path) -> None:
     with open_store(tmp_path / "100% of ?mine #1" / "attempts.sqlite") as store:
         assert store.path.exists()
     assert [p.name for p in tmp_path.iterdir()] == ["100% of ?mine #1"]
 
 
-def test_a_newer_schema_is_refused_and_left_alone(store: Store) -> None:
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        (
+            "UPDATE alembic_version SET version_num = '9999_from_the_future'",
+            r"9999_from_the_future.*newer than this kernelproof .*upgrade kernelproof \(pip",
+        ),
+        ("DROP TABLE alembic_version", "another program"),
+    ],
+    ids=["newer", "foreign"],
+)
+@pytest.mark.parametrize(
+    "use", [open_store, partial(open_store, only_read=True), partial(check, tell=print), plan_upgrade]
+)
+def test_a_newer_schema_or_another_programs_database_is_refused_and_left_alone(
+    store: Store, statement: str, why: str, use: Callable[[Path], object]
+) -> None:
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute(statement)
     store.close()
-    with sqlite3.connect(store.path) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999_from_the_future'")
-    connection.close()
-    with pytest.raises(StoreError, match=r"9999_from_the_future.*newer.*upgrade"):
-        open_store(store.path)
-    with sqlite3.connect(store.path) as connection:
-        version = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    connection.close()
-    assert version == ("9999_from_the_future",)
-
-
-def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "attempts.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE recipes (name TEXT)")
-    connection.close()
-    before = path.read_bytes()
-    with pytest.raises(StoreError, match="another program"):
-        open_store(path)
-    assert path.read_bytes() == before
+    before = store.path.read_bytes()
+    with pytest.raises(StoreError, match=why):
+        use(store.path)
+    assert store.path.read_bytes() == before

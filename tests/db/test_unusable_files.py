@@ -48,22 +48,14 @@ def test_a_missing_database_tells_readers_to_generate_first(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_is_no_database(tmp_path: Path) -> None:
-    path = tmp_path / "attempts.sqlite"
-    path.write_text("these are not the bytes you are looking for\n" * 100)
-    with pytest.raises(StoreError, match="not a SQLite database"):
-        open_store(path)
-
-
-def test_a_directory_in_its_place(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="is a directory"):
-        open_store(tmp_path)
-
-
-def test_a_file_where_its_directory_should_be(tmp_path: Path) -> None:
-    (tmp_path / "db").touch()
-    with pytest.raises(StoreError, match="cannot be used"):
-        open_store(tmp_path / "db" / "attempts.sqlite")
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("text", "not a SQLite database"), (".", "is a directory"), ("text/attempts.sqlite", "cannot be used")],
+)
+def test_what_is_no_database(tmp_path: Path, name: str, why: str) -> None:
+    (tmp_path / "text").write_text("these are not the bytes you are looking for\n" * 100)
+    with pytest.raises(StoreError, match=why):
+        open_store(tmp_path / name)
 
 
 def test_a_damaged_database_is_found_when_it_is_read(store: Store) -> None:

@@ -78,18 +78,3 @@ def test_the_metadata_is_printed_as_json() -> None:
         [sys.executable, "-m", "kernelproof.db.datasette"], check=True, capture_output=True, text=True
     ).stdout
     assert json.loads(printed) == metadata()
-
-
-def test_a_retracted_or_stale_result_is_in_no_score(filled: Store) -> None:
-    filled.retract(1, "the fan was off")
-    with closing(sqlite3.connect(filled.path)) as connection:
-        assert connection.execute("SELECT COUNT(*) FROM attempts_flat WHERE attempt_id = 1").fetchone() == (
-            0,
-        )
-        assert connection.execute("SELECT judged, correct FROM model_scores").fetchall() == [(2, 0)]
-    other = samples.verification(samples.problem(2)).model_copy(update={"verifier": "0.1 policy:1"})
-    filled.record_verification(3, other)
-    with closing(sqlite3.connect(filled.path)) as connection:
-        stale = connection.execute("SELECT attempt_id, stale FROM attempts_flat ORDER BY 1").fetchall()
-        assert stale == [(2, 0), (3, 1)]
-        assert connection.execute("SELECT judged, correct FROM model_scores").fetchall() == [(1, 0)]

@@ -12,12 +12,20 @@ from typing import Any
 import httpx2
 import pytest
 
+from kernelproof.db.store import Store
 from tests.cli.conftest import one_attempt, program, stored, suite, working_in
 from tests.cli.program import Program, kill
+from tests.db.samples import new_store
 
 __all__ = ["one_attempt", "program", "stored", "suite"]
 
 NO_PROGRAM = "an answer that holds no program"
+
+
+@pytest.fixture
+def store(tmp_path: Path, empty_database: Path) -> Iterator[Store]:
+    with new_store(tmp_path, empty_database) as opened:
+        yield opened
 
 
 @dataclass

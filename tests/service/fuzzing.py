@@ -24,12 +24,12 @@ BACKENDS = ("cpp", "triton", "cuda")
 
 
 @contextmanager
-def serving_here(store: Store, suite: Path, *, open_to_all: bool = True, most: int = 10_000) -> Iterator[str]:
-    """The URL of a service that takes references."""
+def serving_here(store: Store, suite: Path) -> Iterator[str]:
+    """The URL of a service that takes references, and is open to all."""
     settings = VerifySettings(backend=BACKENDS[0], trials=1, measure=False)
     reader = Reader(open_suite(suite), settings, True, lock=threading.Lock())
-    service = Service(store, reader, Watch(store), most)
-    app = make_app(service, hosts=["127.0.0.1"], open_to_all=open_to_all)
+    service = Service(store, reader, Watch(store), 10_000)
+    app = make_app(service, hosts=["127.0.0.1"], open_to_all=True)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         config = uvicorn.Config(app, log_level="critical")
         server = uvicorn.Server(config)

@@ -95,16 +95,6 @@ def test_what_is_put_is_listed_read_and_pruned(folder: str) -> None:
     assert store.entries() == [] and store.get(KEY) is None
 
 
-@pytest.mark.parametrize("cut", [slice(0, -1), slice(0, 40), slice(0, 0), slice(1, None)])
-def test_a_damaged_entry_is_not_used_and_replaced(folder: str, cut: slice) -> None:
-    store, path = open_artefacts(f"s3://{folder}"), f"{folder}/{KEY[:2]}/{KEY}"
-    store.put(KEY, DATA)
-    s3fs.S3FileSystem().pipe_file(path, s3fs.S3FileSystem().cat_file(path)[cut])
-    assert store.get(KEY) is None
-    store.put(KEY, DATA)
-    assert store.get(KEY) == DATA
-
-
 def test_a_large_library_is_put_and_got(folder: str) -> None:
     store = open_artefacts(f"s3://{folder}")
     store.put(KEY, bytes(LARGE))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
-import threading
-import time
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -68,68 +66,6 @@ def test_a_refusal_says_what_is_wrong(client: Client) -> None:
         Client()
     with Client("http://127.0.0.1:9", patience_s=0.1) as away, pytest.raises(MachineError, match="reached"):
         away.evaluate(Candidate(NO_PROGRAM, "relu"))
-
-
-def test_a_service_that_is_away_for_a_while_is_asked_again(service: Running) -> None:
-    import socket
-
-    reserved = socket.socket()  # refuses connections until it listens, and nobody else gets its port
-    reserved.bind(("127.0.0.1", 0))
-    port = reserved.getsockname()[1]
-    found: list[Any] = []
-
-    def ask() -> None:
-        with Client(f"http://127.0.0.1:{port}", patience_s=60) as client:
-            found.append(client.evaluate(Candidate(NO_PROGRAM, "relu")))
-
-    asking = threading.Thread(target=ask)
-    asking.start()
-    time.sleep(0.5)
-    with _forwarding(reserved, service.url):
-        asking.join(60)
-    assert found[0].status == "no_code"
-
-
-def _forwarding(bound: Any, url: str) -> Any:
-    """A server at this bound socket that hands bytes on to `url`."""
-    import contextlib
-    import socket
-    import socketserver
-
-    host, behind = url.removeprefix("http://").split(":")
-
-    class Forward(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            with socket.create_connection((host, int(behind))) as there:
-                back = threading.Thread(target=_pumped, args=(there, self.request))
-                back.start()
-                _pumped(self.request, there)
-                back.join()
-
-    class Server(socketserver.ThreadingTCPServer):
-        daemon_threads = True
-
-    @contextlib.contextmanager
-    def running() -> Iterator[None]:
-        with Server(bound.getsockname(), Forward, bind_and_activate=False) as server:
-            server.socket.close()
-            server.socket = bound
-            server.server_activate()
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            yield
-            server.shutdown()
-
-    return running()
-
-
-def _pumped(source: Any, target: Any) -> None:
-    import contextlib
-    import socket
-
-    with contextlib.suppress(OSError):
-        while data := source.recv(65_536):
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
 
 
 def gym(task_id: str, **fields: Any) -> dict[str, Any]:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-
-import pytest
 
 from kernelproof import backends
 from kernelproof.choices import Role
@@ -16,7 +12,6 @@ from kernelproof.db.queue import LeasedJob, WorkerCapabilities
 from kernelproof.db.store import Store
 from kernelproof.service.daemon import Daemon
 from kernelproof.verifier.engine.stop import Stop
-from tests.db.samples import new_store
 from tests.db.test_evaluations import item
 
 LIMIT_S = 60.0
@@ -51,12 +46,6 @@ class UntilStopped:
     def close(self) -> None:
         for each in list(self.stopped.values()):
             each.set()
-
-
-@pytest.fixture
-def store(tmp_path: Path, empty_database: Path) -> Iterator[Store]:
-    with new_store(tmp_path, empty_database) as opened:
-        yield opened
 
 
 def test_what_is_cancelled_is_stopped_and_its_place_is_free_again(store: Store) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,7 +49,7 @@ class Way:
 
 
 @contextmanager
-def faulty(service: Running, *faults: str | Refusal) -> Iterator[Way]:
+def faulty(service: Running, *faults: str | Refusal, port: int = 0) -> Iterator[Way]:
     """A server in front of the service; each of the first requests meets one of the faults."""
     left, way = list(faults), Way("")
 
@@ -82,7 +84,7 @@ def faulty(service: Running, *faults: str | Refusal) -> Iterator[Way]:
             self.end_headers()
             self.wfile.write(body[:part])
 
-    with loopback.serving(Handler) as url:
+    with loopback.serving(Handler, port) as url:
         way.url = url
         yield way
 
@@ -106,6 +108,18 @@ def test_a_submission_whose_answer_is_lost_is_sent_again_and_has_one_effect(
         assert client.evaluate(Candidate(NO_PROGRAM, "relu")).status == "no_code"
     assert len(way.sent) == len(faults) + 1 and len(set(way.sent)) == 1, "not the same request"
     assert count(service) == before + 1
+
+
+def test_a_service_that_is_away_for_a_while_is_asked_again(service: Running) -> None:
+    with socket.socket() as reserved, ThreadPoolExecutor(1) as threads:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))  # connections are refused, and nobody else gets the port
+        port = reserved.getsockname()[1]
+        with Client(f"http://127.0.0.1:{port}", patience_s=60) as client:
+            found = threads.submit(client.evaluate, Candidate(NO_PROGRAM, "relu"))
+            time.sleep(0.5)
+            with faulty(service, port=port) as way:
+                assert found.result(60).status == "no_code" and len(way.sent) == 1
 
 
 @pytest.mark.ci

@@ -15,7 +15,6 @@ from kernelproof.service import gpu_lease as gpu_leases
 from kernelproof.service.gpu_lease import GpuLease
 from kernelproof.verifier.devices import discovery, gpu_health, locks, quarantine
 from kernelproof.verifier.devices.discovery import Gpu
-from tests.db.samples import new_store
 from tests.devices.fake_gpus import STATE, UUIDS, FakeGpus
 from tests.devices.nvml import pynvml
 
@@ -23,12 +22,6 @@ UUID = UUIDS[0]
 GPU = Gpu(uuid=UUID, name="NVIDIA H200", index=0)
 HEALTHY = "print('up\\nhealthy')"
 ILL = "print('counts: 3 bins'); raise SystemExit(1)"
-
-
-@pytest.fixture
-def store(tmp_path: Path, empty_database: Path) -> Iterator[Store]:
-    with new_store(tmp_path, empty_database) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
-"""Connections that never ask, ask half, or wait in great number: others are answered meanwhile."""
+"""Connections that never ask, ask half, wait in great number, or are open when the service is told to end."""
 
 from __future__ import annotations
 
 import re
 import resource
+import signal
 import socket
 import statistics
 import time
@@ -220,6 +221,35 @@ def test_a_caller_has_so_many_polls_and_they_end_with_their_connections(
                 service.ask("DELETE", f"/v1/evaluations/{number}")
                 assert ended.result(20).state == "cancelled"
         until(lambda: waiting(service, {}) == 0)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_callers_that_wait_are_answered_and_it_ends_in_order(
+    program: Program, suite: Path, number: signal.Signals
+) -> None:
+    with serving(program, suite, "--no-worker") as service, ExitStack() as kept:
+        path = f"GET /v1/evaluations/{service.send(wait=0)['id']}"
+        ask = [f"{path}{more} HTTP/1.1\r\nHost: localhost\r\n\r\n" for more in ("?wait=300", "/events")]
+        polls = [kept.enter_context(connected(port_of(service), each.encode())) for each in ask * 10]
+        until(lambda: waiting(service, {}) == len(polls))
+        service.process.send_signal(number)
+        answers = [_rest(poll) for poll in polls]
+        out, errors = service.process.communicate(timeout=60)
+        assert errors == "" and service.process.returncode == 0, out + errors
+    assert all(answer.startswith("HTTP/1.1 200") and '"state"' in answer for answer in answers), answers[0]
+
+
+def _rest(connection: socket.socket) -> str:
+    """All that comes until the connection is closed."""
+    return b"".join(iter(lambda: connection.recv(65_536), b"")).decode()
+
+
+def test_told_to_end_as_soon_as_it_serves_it_ends(program: Program, suite: Path) -> None:
+    with serving(program, suite, "--no-worker") as service:
+        service.process.send_signal(signal.SIGTERM)
+        out, errors = service.process.communicate(timeout=60)
+        assert errors == "" and service.process.returncode == 0, out + errors
 
 
 @pytest.mark.ci

@@ -27,7 +27,6 @@ from tests.service.test_launchers import process_of, standing, until
 
 # Not imported here: Ray puts a folder of its own before all others on this process's path.
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="make test installs Ray")
-COUNT = 24
 
 
 @contextmanager
@@ -73,69 +72,45 @@ def attempts(program: Program) -> list[int]:
         return [row[0] for row in connection.execute("SELECT id FROM attempts ORDER BY id")]
 
 
-@pytest.mark.ci
 @pytest.mark.timeout(900)  # it takes a minute, and much longer on a machine that is busy
-def test_a_node_that_dies_loses_no_work(shared: Program, suite: Path) -> None:
-    sources = [f"{NO_PROGRAM} {n}" if n % 4 else material.wrong(f"wrong_{n}") for n in range(COUNT)]
-    with cluster(shared) as ray, serving(shared, suite, "--no-worker") as service:
-        assert ray.stdout is not None and ray.stdin is not None
-        address = ray.stdout.readline().strip()
-        words = ("--ray", address)
-        started = shared.run(
-            "service", "workers", *words, "--judges", 3, "--builders", 0, "--places", 2
-        ).stdout
-        assert [line.split()[0] for line in started.splitlines()] == ["judge-0", "judge-1", "judge-2"]
-        until(lambda: all(map(process_of, standing(shared, *words).values())), "not all workers run")
-        assert secrets_shown(shared) == {}
-        with Client(service.url) as client:
-            sent = client.submit([Candidate(source, "relu") for source in sources])
-            until(lambda: sum(client.get(each.id).ended for each in sent) >= COUNT // 6, "nothing is judged")
-            ray.stdin.write("kill\n")
-            ray.stdin.flush()
-            assert ray.stdout.readline() == "killed\n"
-            found = [client.wait(each.id) for each in sent]
-        assert [each.status for each in found] == [
-            "no_code" if n % 4 else "wrong_output" for n in range(COUNT)
-        ]
-        numbers = [each.raw["result"]["attempt"] for each in found]
-        assert sorted(numbers) == attempts(shared), "judged twice in the books"
-        again = shared.run("service", "workers", *words, "--judges", 3, "--builders", 0).stdout
-        assert [line.split()[0] for line in again.splitlines()] == ["judge-0", "judge-1", "judge-2"]
-        until(lambda: all(map(process_of, standing(shared, *words).values())), "not started elsewhere")
-        assert "ended 3 workers" in shared.run("service", "workers", *words, "--stop").stdout
-        assert standing(shared, *words) == {}
-    assert shared.left_after(60) == {}
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_a_node_of_builders_and_judges_that_dies_loses_no_work(shared: Program, suite: Path) -> None:
-    """Each node has two places and three have a worker of each kind: after one of them died, there are a
-    builder and a judge at least."""
-    sources = [f"{NO_PROGRAM} {n}" if n % 2 else material.wrong(f"wrong_{n}") for n in range(8)]
+@pytest.mark.parametrize(
+    ("builders", "count", "right"),
+    [pytest.param(0, 24, 4, marks=pytest.mark.ci), pytest.param(3, 8, 2, marks=pytest.mark.slow)],
+)
+def test_a_node_that_dies_loses_no_work(
+    shared: Program, suite: Path, builders: int, count: int, right: int
+) -> None:
+    """Each node has two places: after one of them died, there are a builder and a judge at least."""
+    sources = [f"{NO_PROGRAM} {n}" if n % right else material.wrong(f"wrong_{n}") for n in range(count)]
+    names = [f"builder-{n}" for n in range(builders)] + [f"judge-{n}" for n in range(3)]
     with cluster(shared) as ray, serving(shared, suite, "--no-worker") as service:
         assert ray.stdout is not None and ray.stdin is not None
         words = ("--ray", ray.stdout.readline().strip())
-        numbers = ("--judges", 3, "--builders", 3, "--places", 2)
-        shared.run(
-            "service", "workers", *words, *numbers, "--artefacts", "artefacts"
-        )  # in the workspace, not in Ray's
+        numbers = ("--judges", 3, "--builders", builders, "--places", 2)
+        if builders:
+            numbers += ("--artefacts", "artefacts")  # in the workspace, not in Ray's
+        started = shared.run("service", "workers", *words, *numbers).stdout
+        assert sorted(line.split()[0] for line in started.splitlines()) == names
         until(lambda: all(map(process_of, standing(shared, *words).values())), "not all workers run")
-        assert sorted(standing(shared, *words)) == [
-            f"{who}-{n}" for who in ("builder", "judge") for n in range(3)
-        ]
+        assert sorted(standing(shared, *words)) == names and secrets_shown(shared) == {}
         with Client(service.url) as client:
             sent = client.submit([Candidate(source, "relu") for source in sources])
-            until(lambda: any(client.get(each.id).ended for each in sent), "nothing is judged")
+            until(lambda: sum(client.get(each.id).ended for each in sent) >= count // 6, "nothing is judged")
             ray.stdin.write("kill\n")
             ray.stdin.flush()
             assert ray.stdout.readline() == "killed\n"
             found = [client.wait(each.id) for each in sent]
-        assert [each.status for each in found] == ["no_code" if n % 2 else "wrong_output" for n in range(8)]
+        wanted = ["no_code" if n % right else "wrong_output" for n in range(count)]
+        assert [each.status for each in found] == wanted
         stored = [each.raw["result"]["attempt"] for each in found]
         assert sorted(stored) == attempts(shared), "judged twice in the books"
-        assert list((shared.workspace / "artefacts").glob("??/*")), "builders published elsewhere"
-        assert "ended 6 workers" in shared.run("service", "workers", *words, "--stop").stdout
+        assert bool(builders) == bool(list((shared.workspace / "artefacts").glob("??/*")))
+        if not builders:  # all of them have a place on the other nodes
+            again = shared.run("service", "workers", *words, *numbers).stdout
+            assert sorted(line.split()[0] for line in again.splitlines()) == names
+            until(lambda: all(map(process_of, standing(shared, *words).values())), "not started elsewhere")
+        ended = shared.run("service", "workers", *words, "--stop").stdout
+        assert f"ended {len(names)} workers" in ended and standing(shared, *words) == {}
     assert shared.left_after(60) == {}
 
 

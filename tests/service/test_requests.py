@@ -153,16 +153,10 @@ def test_what_is_not_there(service: Running, path: str, says: str) -> None:
     assert says in error(service.ask("GET", path), 404)
 
 
-def test_a_foreign_name_and_a_body_without_end_are_refused(service: Running) -> None:
+def test_a_foreign_name_is_refused(service: Running) -> None:
     assert service.ask("GET", "/health", headers={"Host": "evil.example"}).status_code == 400
     for ours in ("localhost", "[::1]:8400", "127.0.0.1:1"):
         assert service.ask("GET", "/health", headers={"Host": ours}).status_code == 200
-    host, port = service.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port))) as connection:
-        connection.sendall(
-            b"POST /v1/evaluations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n"
-        )
-        assert b"413" in connection.recv(1000)
 
 
 def test_a_caller_that_never_reads_holds_nobody_up(service: Running) -> None:

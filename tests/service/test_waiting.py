@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import anyio
 import pytest
@@ -17,12 +16,6 @@ from tests.db import samples
 
 LONG_S = 60.0
 """Nobody waits as long, unless something is wrong."""
-
-
-@pytest.fixture
-def store(tmp_path: Path, empty_database: Path) -> Iterator[Store]:
-    with samples.new_store(tmp_path, empty_database) as made:
-        yield made
 
 
 def submitted(store: Store, count: int) -> list[str]:

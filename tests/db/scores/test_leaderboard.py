@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from contextlib import closing
 from datetime import date
@@ -183,95 +182,11 @@ def test_the_wide_rows_are_never_read(store: Store) -> None:
         assert "v USING COVERING INDEX ix_verifications_leaderboard" in str(plan)
 
 
-def test_rates_leave_out_what_the_model_cannot_help_and_show_it(store: Store) -> None:
-    samples.judge(store, P1, RUN, speedup=2.5, sample=0)
-    samples.judge(store, P1, RUN, speedup=0.5, sample=1)
-    samples.judge(store, P2, RUN, Status.WRONG_OUTPUT, sample=0)
-    samples.judge(store, P2, RUN, Status.INFRASTRUCTURE_ERROR, sample=1)
-    store.finish_attempt(samples.begin(store, P2, RUN, sample=2), Status.PROVIDER_ERROR)
-    store.finish_attempt(samples.begin(store, P2, RUN, sample=3), Status.NO_CODE)
-    samples.begin(store, P2, RUN, sample=4)
-    m = only_model(store)
-    assert (m.attempts, m.samples, m.correct.whole, m.correct.part, m.errors) == (6, 6, 4, 2, 2)
-    assert m.correct.share == 2 / 4
-    assert m.statuses == {
-        Status.CORRECT: 2,
-        Status.WRONG_OUTPUT: 1,
-        Status.INFRASTRUCTURE_ERROR: 1,
-        Status.PROVIDER_ERROR: 1,
-        Status.NO_CODE: 1,
-    }
-    assert (m.fast_p(1.0).rate.share, m.fast_p(2.0).rate.share) == (1 / 4, 1 / 4)
-    assert m.pass_at_k(1).value == (2 / 2 + 0 / 2) / 2
-    assert (m.solved, m.problems) == (1, 2)
-    assert store.scores.leaderboard().counts.unfinished == 1
-
-
-def test_the_geometric_mean_takes_each_problems_best(store: Store) -> None:
-    for sample, speedup in enumerate((0.5, 4.0)):
-        samples.judge(store, P1, RUN, speedup=speedup, sample=sample)
-    samples.judge(store, P2, RUN, speedup=1.0)
-    assert only_model(store).geometric_mean.value == pytest.approx(math.sqrt(4.0 * 1.0))
-
-
-def test_a_speedup_of_exactly_p_is_not_above_p(store: Store) -> None:
-    samples.judge(store, P1, RUN, speedup=1.0)
-    samples.judge(store, P2, RUN, speedup=2.0)
-    m = only_model(store)
-    assert (m.fast_p(1.0).rate.share, m.fast_p(2.0).rate.share) == (0.5, 0.0)
-
-
-def test_without_measurements_nothing_is_said_about_speed(store: Store) -> None:
-    samples.judge(store, P1, RUN, speedup=None)
-    m = only_model(store)
-    assert (m.correct.share, m.fast_p(1.0).rate.share, m.geometric_mean.value, m.median_all.value) == (
-        1.0,
-        *[None] * 3,
-    )
-
-
-def test_a_sample_is_correct_when_any_of_its_turns_is(store: Store) -> None:
-    samples.judge(store, P1, RUN, Status.BUILD_ERROR, turn=1)
-    best, _ = samples.judge(store, P1, RUN, speedup=2.0, turn=2)
-    samples.judge(store, P1, RUN, speedup=1.2, turn=3)
-    samples.judge(store, P1, RUN, Status.WRONG_OUTPUT, turn=4)
-    board = store.scores.leaderboard()
-    assert (board.models[0].attempts, board.models[0].samples, board.models[0].correct.part) == (4, 1, 1)
-    assert board.problems[0].best is not None
-    assert board.problems[0].best.attempt_id == best
-
-
-def test_the_last_turn_decides_about_a_sample_without_a_correct_one(store: Store) -> None:
-    samples.judge(store, P1, RUN, Status.BUILD_ERROR, turn=1)
-    samples.judge(store, P1, RUN, Status.WRONG_SHAPE, turn=2)
-    assert only_model(store).statuses == {Status.WRONG_SHAPE: 1}
-
-
 def test_a_sample_whose_next_turn_is_under_way_is_not_yet_counted(store: Store) -> None:
     samples.judge(store, P1, RUN, Status.BUILD_ERROR, turn=1)
     samples.begin(store, P1, RUN, turn=2)
     board = store.scores.leaderboard()
     assert (board.models, board.problems, board.counts.unfinished) == ((), (), 1)
-
-
-def test_the_newest_verification_counts_and_a_reproduction_never_does(store: Store) -> None:
-    attempt, _ = samples.judge(store, P1, RUN, speedup=5.0)
-    store.record_verification(attempt, samples.verification(P1, speedup=2.0), "again")
-    store.record_verification(attempt, samples.verification(P1, speedup=9.0), "reproduce")
-    (result,) = store.scores.leaderboard().problems
-    assert result.best is not None
-    assert result.best.speedup == 2.0
-    store.record_verification(attempt, samples.verification(P1, Status.WRONG_OUTPUT), "again")
-    assert only_model(store).correct.part == 0
-
-
-def test_a_failure_of_our_side_does_not_replace_a_judgement(store: Store) -> None:
-    attempt, _ = samples.judge(store, P1, RUN, speedup=5.0)
-    store.record_verification(attempt, samples.verification(P1, Status.INFRASTRUCTURE_ERROR), "again")
-    assert only_model(store).correct.part == 1
-    verdict = store.load_attempt(attempt).verdict
-    assert verdict is not None
-    assert verdict.verification.status is Status.CORRECT
 
 
 def test_a_retracted_verification_gives_way_to_the_one_before(store: Store) -> None:
@@ -284,15 +199,6 @@ def test_a_retracted_verification_gives_way_to_the_one_before(store: Store) -> N
     store.retract(first, "that one too")
     board = store.scores.leaderboard()
     assert (board.problems, board.models, board.counts.retracted) == ((), (), 1)
-
-
-def test_attempts_that_reached_no_device_count_where_their_run_ran(store: Store) -> None:
-    samples.judge(store, P1, RUN, speedup=2.0, device="Test CPU")
-    samples.judge(store, P2, RUN, speedup=2.0, device="Test CPU")
-    samples.judge(store, P1, RUN, speedup=2.0, device="Other CPU", sample=1)
-    store.finish_attempt(samples.begin(store, P1, RUN, sample=2), Status.REFUSED)
-    judged = {m.setting.device: m.correct.whole for m in store.scores.leaderboard().models}
-    assert judged == {"Test CPU": 3, "Other CPU": 1}
 
 
 @pytest.fixture

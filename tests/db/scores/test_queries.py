@@ -132,14 +132,6 @@ def test_only_the_current_policy_ranks_and_the_others_are_stale(store: Store) ->
     assert [p.best.speedup for p in judged.problems if p.best] == [2.0, 3.0]
 
 
-def test_a_sample_with_a_stale_turn_is_left_out_whole(store: Store) -> None:
-    samples.judge(store, P1, RUN, Status.NO_CUSTOM_KERNEL, turn=1)
-    best = samples.begin(store, P1, RUN, turn=2)
-    store.record_verification(best, of_policy(samples.verification(P1, speedup=9.0), "old"))
-    board = store.scores.leaderboard()
-    assert (board.models, board.counts.stale, board.counts.stale_samples) == ((), 1, 1)
-
-
 def test_a_screening_counts_only_alone_and_its_times_never(store: Store) -> None:
     attempt, _ = samples.judge(store, P1, RUN, speedup=2.0)
     screening = VerifySettings(backend="cpp", size="small", rigor="quick", bar=1.0)

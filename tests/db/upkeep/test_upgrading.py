@@ -52,17 +52,6 @@ def test_the_newest_schema_needs_nothing(store: Store) -> None:
     assert not planned.backup.exists()
 
 
-def test_a_newer_or_foreign_database_is_not_upgraded(store: Store, tmp_path: Path) -> None:
-    with closing(sqlite3.connect(store.path)) as connection, connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999_from_the_future'")
-    with pytest.raises(StoreError, match="newer than this kernelproof"):
-        plan_upgrade(store.path)
-    with closing(sqlite3.connect(tmp_path / "other.sqlite")) as connection:
-        connection.execute("CREATE TABLE recipes (name TEXT)")
-    with pytest.raises(StoreError, match="another program"):
-        plan_upgrade(tmp_path / "other.sqlite")
-
-
 @pytest.fixture
 def wasteful(store: Store) -> Path:
     """A database with a megabyte of free space."""
