@@ -175,17 +175,6 @@ def test_an_attempt_judged_at_two_sizes_counts_at_both(store: Store) -> None:
     assert stored.status is Status.CORRECT
 
 
-def test_a_retraction_can_be_taken_back(store: Store) -> None:
-    samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
-    attempt = store.resolve_attempt("last")
-    assert store.retract(1, "the fan was off") and not store.retract(1, "again")
-    assert store.scores.leaderboard().counts.retracted == 1
-    assert store.retract(1, "it was on", counts=True) and not store.retract(1, "again", counts=True)
-    board = store.scores.leaderboard()
-    assert board.counts.retracted == 0 and board.models[0].correct.part == 1
-    assert store.load_attempt(attempt).verifications[0].retracted is None
-
-
 def test_a_batch_is_alive_as_long_as_its_process(store: Store) -> None:
     run = store.begin_run(samples.settings(name="night"))
     number = store.batches.begin(new_owner(), "night", [run], {"samples": 3})

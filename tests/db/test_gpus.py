@@ -10,7 +10,7 @@ from kernelproof.db.gpus import Gpus, LeasedGpu, StoredGpu
 from kernelproof.db.queue import MOST_BAD_GPUS, NoResult
 from kernelproof.db.store import Store
 from tests.db.conftest import BOTH
-from tests.db.test_evaluations import MOST, WORKER, item
+from tests.db.test_queue import MOST, WORKER, item
 from tests.devices.fake_gpus import UUIDS
 
 STORES = BOTH

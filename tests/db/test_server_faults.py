@@ -93,7 +93,7 @@ def test_a_server_that_falls_silent_within_a_transaction_loses_nothing(
     tries: list[int] = []
 
     def work(session: Session) -> None:
-        session.execute(text("SELECT pg_sleep(3)"))
+        session.execute(text("SELECT pg_sleep(1.5)"))
         tries.append(1)
         keep(session, f"try {len(tries)}")
         session.flush()
@@ -106,7 +106,7 @@ def test_a_server_that_falls_silent_within_a_transaction_loses_nothing(
             event.listen(session.get_bind().engine, "commit", lambda _: way.fall_silent(), once=True)
 
     with closing(open_database(through(way, postgres, postgres.made()), create=False)) as database:
-        with later(10.0, way.come_back):
+        with later(6.0, way.come_back):
             database.write(work)
         wanted = {"after_begin": 2, "before_commit": 1}[when]
         assert len(tries) == wanted and len(lines(caplog)) == 1 and SAID in lines(caplog)[0]

@@ -15,7 +15,7 @@ from kernelproof.db.postgresql import LOCK
 from kernelproof.db.queue import LeasedJob
 from kernelproof.db.store import Store
 from kernelproof.workspace import ServerDatabase
-from tests.db.test_evaluations import BUILDER, MOST, WORKER, item, no_result
+from tests.db.test_queue import BUILDER, MOST, WORKER, item, no_result
 
 STORES = ("postgresql",)
 HOUR_S = 3600.0

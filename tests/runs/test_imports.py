@@ -290,16 +290,6 @@ def test_published_samples(tmp_path: Path, suite: Suite) -> None:
         read_import(root, suite, None)
 
 
-def test_any_folder_of_programs(tmp_path: Path, suite: Suite) -> None:
-    put(tmp_path / "mine" / "sines" / "a.py")
-    put(tmp_path / "mine" / "level1_2_b.md", material.fenced(material.sines()))
-    assert claims(read_import(tmp_path / "mine", suite, None)) == {
-        "level1_2_b.md": ("level1/2", None, None, None),
-        "sines/a.py": ("level1/2", None, None, None),
-    }
-    assert len(read_import(tmp_path / "mine", suite, suite.find("level2/1")).candidates) == 2
-
-
 def test_lines_with_claims(tmp_path: Path, suite: Suite) -> None:
     given = [
         {"problem": "relu", "source": material.right(), "id": "mine", "claimed": {"speedup": 2.5}},

@@ -13,20 +13,22 @@ import random
 import signal
 import socket
 import sqlite3
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+from kernelproof.client import Candidate, Client, Evaluated
 from kernelproof.problems import open_suite
 from kernelproof.types import VerifySettings
+from tests.cli import material
 from tests.cli.program import Program
 from tests.service import mortal
-from tests.service.history import History
-from tests.service.senders import KNOWN, Senders, wait
 
 KINDS = ("api", "builder", "judge")
 REAL = {"api": 3, "builder": 1, "judge": 1}
@@ -341,3 +343,154 @@ def _free_port() -> int:
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
     raise AssertionError("no port is free")
+
+
+SENDERS, BATCH = 3, 8
+"""Callers, each of which sends so many and waits for all of them before it sends more."""
+NEW = 48
+"""Of so many candidates one is new, and has to be compiled and verified. The others were built before."""
+LIMIT_S = 300.0
+"""So long nothing may happen before the run is given up."""
+PATIENCE_S = 7200.0
+"""So long a caller asks again: the service that it asks may be killed again before each answer."""
+KNOWN = {
+    "correct": material.right("known"),
+    "wrong_output": material.wrong("known"),
+    "build_error": material.uncompilable("known"),
+    "no_code": "an answer that holds no program",
+}
+
+
+class Senders:
+    """Callers in threads of their own, who send until they are told to end."""
+
+    def __init__(self, urls: list[str]) -> None:
+        self._numbers = count()
+        self._ended: list[tuple[str, str]] = []
+        self._stop, self._lock = threading.Event(), threading.Lock()
+        self.trouble: list[Exception] = []
+        self._threads = [
+            threading.Thread(target=self._send, args=(urls[number % len(urls)],), daemon=True)
+            for number in range(SENDERS)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def ended(self) -> list[tuple[str, str]]:
+        """Ends after the batches under way: of each evaluation the status that was expected, and its own."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(LIMIT_S)
+            assert not thread.is_alive(), "evaluations did not end"
+        assert not self.trouble, self.trouble
+        return self._ended
+
+    def _send(self, url: str) -> None:
+        try:
+            with Client(url, patience_s=PATIENCE_S) as client:
+                while not self._stop.is_set():
+                    made = [self._made() for _ in range(BATCH)]
+                    found = client.evaluate_many([candidate for _, candidate in made])
+                    self._keep([wanted for wanted, _ in made], found)
+        except Exception as error:
+            self.trouble.append(error)
+
+    def _keep(self, wanted: list[str], found: list[Evaluated]) -> None:
+        with self._lock:
+            pairs = zip(wanted, found, strict=True)
+            self._ended += [(status, one.status or one.state) for status, one in pairs]
+
+    def _made(self) -> tuple[str, Candidate]:
+        with self._lock:
+            number = next(self._numbers)
+        if number % NEW == NEW - 1:
+            return "correct", Candidate(material.right(f"new_{number}"), "relu")
+        wanted, source = list(KNOWN.items())[number % len(KNOWN)]
+        return wanted, Candidate(source, "relu")
+
+
+def wait(until: Callable[[], bool], trouble: str) -> None:
+    """Looks again and again. Raises AssertionError after LIMIT_S."""
+    last = time.monotonic() + LIMIT_S
+    while not until():
+        assert time.monotonic() < last, trouble
+        time.sleep(0.02)
+
+
+WAITING, TAKEN = ("queued", "built"), ("building", "running")
+_COLUMNS = "evaluation, was, became, token, losses, before"
+_TRIGGER = f"""
+CREATE TABLE history ({_COLUMNS});
+CREATE INDEX history_evaluation ON history (evaluation, token);
+CREATE TRIGGER history_of_states AFTER UPDATE ON evaluations WHEN old.state != new.state BEGIN
+    INSERT INTO history VALUES (new.id, old.state, new.state, new.token, new.losses, old.losses);
+END;
+"""
+
+
+class History:
+    """The history of a database file, from `begin` to `end`."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    def begin(self) -> None:
+        """Has the database note what happens from now on."""
+        with closing(sqlite3.connect(self._place, timeout=60)) as connection:
+            connection.executescript(_TRIGGER)
+
+    def end(self) -> tuple[Counter[str], list[str]]:
+        """How many changes there were of each kind, and what is wrong. The history is removed."""
+        with closing(sqlite3.connect(self._place, timeout=60)) as connection:
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM history ORDER BY rowid").fetchall()
+            books = connection.execute(
+                "SELECT id, state, token, losses, attempt_id FROM evaluations"
+            ).fetchall()
+            connection.executescript("DROP TRIGGER history_of_states; DROP TABLE history")
+        seen, wrong = Counter[str](), list[str]()
+        tokens, lost, ends = Counter[str](), set[tuple[str, int]](), dict[str, int]()
+        for number, was, became, token, losses, before in rows:
+            kind = _kind(was, became, losses - before)
+            seen[kind] += 1
+            if number in ends:
+                wrong.append(f"{number} changed after its end: {was} to {became}")
+            if kind == "takings":
+                tokens[number] += 1
+            elif losses > before:
+                lost.add((number, token))
+            if token != tokens[number]:
+                wrong.append(f"{number} has token {token} after {tokens[number]} takings")
+            if kind == "verdicts" and (number, token) in lost:
+                wrong.append(f"{number} has a verdict with token {token}, whose lease was lost")
+            if became not in (*WAITING, *TAKEN):
+                ends[number] = token
+        for number, state, token, losses, _ in books:
+            if ends.get(number) != token:
+                wrong.append(
+                    f"{number} is {state} with token {token}, and its end came with {ends.get(number)}"
+                )
+            if losses != sum(one == number for one, _ in lost):
+                wrong.append(f"{number} counts {losses} losses")
+        attempts = [attempt for *_, attempt in books if attempt is not None]
+        if len(set(attempts)) != len(books):
+            wrong.append(f"{len(books)} evaluations have {len(set(attempts))} results")
+        if seen["takings"] != sum(seen[kind] for kind in seen if kind != "takings"):
+            wrong.append(f"the takings are not the sum of what became of them: {dict(seen)}")
+        return seen, wrong
+
+
+def _kind(was: str, became: str, losses: int) -> str:
+    """The name of a change. Each taking has to be followed by one of the others."""
+    if became in TAKEN and was in WAITING:
+        return "takings"
+    if was not in TAKEN:
+        return "other"
+    if losses:
+        return "losses"
+    if became == "done":
+        return "verdicts"
+    if (was, became) == ("building", "built"):
+        return "builds"
+    if became in WAITING:
+        return "given back"
+    return "other"

@@ -1,13 +1,21 @@
-"""Artefacts from one cache of builds to another, and the machines that cannot use them."""
+"""Artefacts from one cache of builds to another, and judges that cannot use them."""
 
 from __future__ import annotations
 
+import logging
+import shutil
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from kernelproof.choices import Role
+from kernelproof.client import Candidate, Client
+from kernelproof.db.evaluations import Submitted
+from kernelproof.db.queue import WorkerCapabilities
 from kernelproof.service.artefacts import (
     TIMED_OUT_S,
     ArtefactStore,
@@ -18,10 +26,16 @@ from kernelproof.service.artefacts import (
     open_artefacts,
     publish,
 )
+from kernelproof.service.worker import JudgeWorker
 from kernelproof.types import Build, BuildState, VerifySettings
 from kernelproof.verifier.engine.engine import Engine
 from kernelproof.verifier.engine.prebuild import Prebuilt
+from kernelproof.verifier.engine.stop import Stop
+from tests.cli import material
+from tests.cli.program import Program, kill
 from tests.db import samples
+from tests.service.conftest import NO_PROGRAM, serving
+from tests.service.test_launchers import until
 
 KEY = "ab" * 32
 OK = Build(key="1" * 64, state=BuildState.OK, name="one")
@@ -149,3 +163,105 @@ def test_equal_work_has_equal_keys(builder: Engine) -> None:
         build_key("source", problem, settings, toolchain.model_copy(update={"cpu": "another"})),
     ]
     assert len({key, *different}) == 7
+
+
+def away(root: Path) -> None:
+    """The store cannot be reached."""
+    shutil.rmtree(root)
+    root.write_text("a file where a folder should be")
+
+
+def is_record(root: Path) -> None:
+    """The entry is whole, and is no record of a build."""
+    open_artefacts(str(root)).put(KEY, b"[1, 2, 3]\n")
+
+
+SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "gone": (lambda root: (root / "ab" / KEY).unlink(), "is not in the store, or damaged"),
+    "cut short": (lambda root: (root / "ab" / KEY).write_bytes(b"{"), "is not in the store, or damaged"),
+    "of an older version": (lambda root: (root / "ab" / KEY).write_bytes(b'{"format":1}'), "or damaged"),
+    "no record": (is_record, "is not in the store, or damaged"),
+    "away": (away, "cannot be used"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "why"), SPOILED.values(), ids=SPOILED)
+def test_it_is_built_here(
+    tmp_path: Path,
+    empty_database: Path,
+    spoil: Callable[[Path], object],
+    why: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kernelproof.service.worker.STORE_PATIENCE_S", 0.1)
+    monkeypatch.setattr("kernelproof.service.worker.AGAIN_S", 0.05)
+    root = tmp_path / "artefacts"
+    artefacts = open_artefacts(str(root))
+    artefacts.put(KEY, b"{}\n")
+    spoil(root)
+    sent = Submitted(
+        problem=samples.problem(), text="text", settings=samples.CPP_SMALL, request_sha256="0" * 64
+    )
+    backends = (samples.CPP_SMALL.backend,)
+    with samples.new_store(tmp_path, empty_database) as store, Engine(cache=tmp_path / "cache") as engine:
+        evaluations, queue = store.service.evaluations, store.service.queue
+        [stored] = evaluations.submit("c", [sent], most=1)
+        [job] = queue.take("b", 1, WorkerCapabilities(Role.BUILD, backends))
+        assert queue.finish_build(job.id, job.token, KEY)
+        judging = JudgeWorker(store, engine, backends, None, artefacts, threading.Event(), Role.JUDGE)
+        [job] = queue.take(judging.owner, 1, judging.capabilities)
+        with caplog.at_level(logging.WARNING, "kernelproof.service"):
+            assert judging.do(job, Stop()) is True
+        result = evaluations.get(stored.id)
+        assert result is not None and result.state == "done"
+    [line] = [each.getMessage() for each in caplog.records]
+    assert f"evaluation {stored.id} is built here" in line and why in line
+
+
+@contextmanager
+def daemons(program: Program, *roles: str) -> Iterator[None]:
+    """Daemons of these roles that share a directory of artefacts."""
+    running = [
+        program.start("service", "workers", "--role", role, "--artefacts", "artefacts") for role in roles
+    ]
+    try:
+        yield
+    finally:
+        for each in running:
+            kill(each)
+
+
+STATUSES = ["no_code", "wrong_output", "build_error", "correct"]
+
+
+@pytest.mark.ci
+def test_what_builders_publish_gets_the_verdicts_that_a_worker_gives(program: Program, suite: Path) -> None:
+    texts = [NO_PROGRAM, material.wrong("wrong"), material.uncompilable(), material.right()]
+    candidates = [Candidate(text, "relu") for text in texts]
+    with serving(program, suite, "--no-worker") as service, Client(service.url) as client:
+        sent = client.submit(candidates)
+        with daemons(program, "build", "judge"):
+            apart = client.evaluate_many(candidates)
+            assert [client.get(each.id).ended for each in sent] == [True] * 4
+        with daemons(program, "all"):
+            together = client.evaluate_many(candidates)
+    assert [each.status for each in apart] == STATUSES
+    for one, other in zip(apart, together, strict=True):
+        assert (one.status, one.raw["result"]["reason"]) == (other.status, other.raw["result"]["reason"])
+
+
+@pytest.mark.ci
+def test_a_judge_whose_artefacts_are_gone_or_damaged_builds_by_itself(program: Program, suite: Path) -> None:
+    texts = [NO_PROGRAM, material.wrong("gone"), material.uncompilable(), material.right()]
+    with serving(program, suite, "--no-worker") as service, Client(service.url) as client:
+        sent = client.submit([Candidate(text, "relu") for text in texts])
+        with daemons(program, "build"):
+            until(lambda: all(client.get(each.id).state == "built" for each in sent), "not all are built")
+        entries = [path for path in (program.workspace / "artefacts").glob("??/*") if path.is_file()]
+        assert len(entries) == 3
+        entries[0].unlink()
+        for entry in entries[1:]:
+            entry.write_bytes(entry.read_bytes()[:-1])
+        with daemons(program, "judge"):
+            assert [client.wait(each.id).status for each in sent] == STATUSES

@@ -12,7 +12,7 @@ from kernelproof.db.queue import LeasedJob, WorkerCapabilities
 from kernelproof.db.store import Store
 from kernelproof.service.daemon import Daemon
 from kernelproof.verifier.engine.stop import Stop
-from tests.db.test_evaluations import item
+from tests.db.test_queue import item
 
 LIMIT_S = 60.0
 """For what takes well under a second."""

@@ -174,25 +174,24 @@ def test_half_open_connections_are_closed_and_few_files_are_enough(
 
 
 @pytest.mark.parametrize("length", ["known", "chunked"])
-def test_a_body_that_is_too_large_is_refused_readably(program: Program, suite: Path, length: str) -> None:
+def test_a_body_that_is_too_large_is_refused_readably(service: Running, length: str) -> None:
     """Its sender reads nothing before all of it is sent, as most clients do."""
-    with serving(program, suite, "--no-worker") as service:
-        size = middleware.BODY_BYTES + (8 << 20)
-        head = "POST /v1/evaluations HTTP/1.1\r\nHost: localhost\r\n"
-        with connected(port_of(service), head.encode()) as connection:
-            if length == "known":
-                connection.sendall(f"Content-Length: {size}\r\n\r\n".encode())
-            else:
-                connection.sendall(b"Transfer-Encoding: chunked\r\n\r\n")
-            for _ in range(size >> 20):
-                piece = b" " * (1 << 20)
-                connection.sendall(piece if length == "known" else b"100000\r\n" + piece + b"\r\n")
-            if length == "chunked":
-                connection.sendall(b"0\r\n\r\n")
-            answer = connection.recv(65_536)
-            assert answer.startswith(b"HTTP/1.1 413") and b"64 MiB at most" in answer
-            connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert connection.recv(65_536).startswith(b"HTTP/1.1 200"), "the connection is as good as before"
+    size = middleware.BODY_BYTES + (8 << 20)
+    head = "POST /v1/evaluations HTTP/1.1\r\nHost: localhost\r\n"
+    with connected(port_of(service), head.encode()) as connection:
+        if length == "known":
+            connection.sendall(f"Content-Length: {size}\r\n\r\n".encode())
+        else:
+            connection.sendall(b"Transfer-Encoding: chunked\r\n\r\n")
+        for _ in range(size >> 20):
+            piece = b" " * (1 << 20)
+            connection.sendall(piece if length == "known" else b"100000\r\n" + piece + b"\r\n")
+        if length == "chunked":
+            connection.sendall(b"0\r\n\r\n")
+        answer = connection.recv(65_536)
+        assert answer.startswith(b"HTTP/1.1 413") and b"64 MiB at most" in answer
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200"), "the connection is as good as before"
 
 
 def test_a_caller_has_so_many_polls_and_they_end_with_their_connections(

@@ -86,7 +86,7 @@ def test_a_node_that_dies_loses_no_work(
     with cluster(shared) as ray, serving(shared, suite, "--no-worker") as service:
         assert ray.stdout is not None and ray.stdin is not None
         words = ("--ray", ray.stdout.readline().strip())
-        numbers = ("--judges", 3, "--builders", builders, "--places", 2)
+        numbers: tuple[object, ...] = ("--judges", 3, "--builders", builders, "--places", 2)
         if builders:
             numbers += ("--artefacts", "artefacts")  # in the workspace, not in Ray's
         started = shared.run("service", "workers", *words, *numbers).stdout

@@ -234,3 +234,60 @@ def test_what_waits_is_cancelled_and_what_is_late_expires(program: Program, suit
         assert worker.returncode == 0 and "worker for" in out and "Traceback" not in errors
         [row] = service.ask("GET", "/v1/workers").json()["workers"]
         assert row["ended"] is not None and not row["alive"]
+
+
+WAITING = 60
+LONG_S = 604_800
+"""The longest deadline that a caller may set."""
+
+
+def sent_batch(service: Running, *items: dict[str, Any]) -> Any:
+    body = {"evaluations": [{"problem": "relu", "source": NO_PROGRAM, **item} for item in items]}
+    return service.ask("POST", "/v1/evaluations", json=body)
+
+
+def sent_one(service: Running, **item: Any) -> Any:
+    return service.ask("POST", "/v1/evaluations", json={"problem": "relu", "source": NO_PROGRAM, **item})
+
+
+def count_queued(service: Running) -> int:
+    return int(service.ask("GET", "/v1/queue").json()["states"]["count_queued"])
+
+
+def rate(service: Running) -> float:
+    return float(service.ask("GET", "/v1/queue").json()["per_second"])
+
+
+@pytest.mark.ci
+def test_a_deadline_is_accepted_or_refused_by_what_waits_before_it(program: Program, suite: Path) -> None:
+    with serving(program, suite, "--no-worker") as service:
+        assert sent_batch(service, *[{}] * 3, {"deadline_s": 3600}).status_code == 202, "no rate is known yet"
+        worker = program.start("service", "workers")
+        try:
+            service.send(source="equal work", idempotency_key="sent before")
+        finally:
+            worker.terminate()
+            worker.communicate(timeout=60)
+        sent_batch(service, *[{}] * WAITING)
+        short = WAITING / rate(service) / 10
+        refused(service, short)
+        accepted(service, short)
+
+
+def refused(service: Running, short: float) -> None:
+    before = count_queued(service)
+    said = error(sent_one(service, deadline_s=short), 409)
+    assert f"the deadline of {short:g} s cannot be met: about " in said and "s of work are waiting" in said
+    assert sent_one(service, deadline_s=short).json()["error"]["code"] == "deadline_cannot_be_met"
+    assert "cannot be met" in error(sent_one(service, deadline_s=short, priority=-1), 409)
+    assert "cannot be met" in error(sent_batch(service, {}, {"deadline_s": short}), 409)
+    assert count_queued(service) == before, "something of a refused request was stored"
+
+
+def accepted(service: Running, short: float) -> None:
+    assert sent_one(service, deadline_s=LONG_S).status_code == 202
+    assert sent_one(service, deadline_s=short, priority=1).status_code == 202, "nothing waits before it"
+    key = {"source": "equal work", "idempotency_key": "sent before"}
+    assert sent_one(service, **key, deadline_s=short).json()["state"] == "done", "it was sent before"
+    again = sent_one(service, source="equal work", reuse=True, deadline_s=short).json()
+    assert again["state"] == "done" and again["reused"], "it needs no worker"

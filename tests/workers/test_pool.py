@@ -1,11 +1,13 @@
-"""Contestants in reserve come up beside a measurement, and are measured on the cores that are kept for it."""
+"""Contestants in reserve come up beside a measurement, on cores of their own; what ends behind a verdict."""
 
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,12 @@ import psutil
 import pytest
 import torch
 
-from kernelproof.types import CoreShares, VerifySettings
+from kernelproof.types import CoreShares, Status, VerifySettings
 from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed
-from kernelproof.verifier.workers.pool import AT_ONCE, LOOK_S, PAIR, WarmPool
+from kernelproof.verifier.workers.pool import AT_ONCE, LOOK_S, PAIR, DeferredCleanup, WarmPool
+from tests.referee.corpus import members
+from tests.referee.court import Court
 
 MINE = sorted(os.sched_getaffinity(0))
 KEPT = CoreShares(measured=tuple(MINE[:1]), others=tuple(MINE[1:]))
@@ -193,3 +197,40 @@ def test_one_thread_may_refill_while_another_takes(warm_pool: WarmPool) -> None:
     finally:
         for spare in taken:
             spare.close()
+
+
+RIGHT = next(member for member in members("cpu") if member.id == "honest/relu_where")
+
+
+def test_one_after_the_other_and_the_caller_goes_on() -> None:
+    behind, gate, ended = DeferredCleanup(), threading.Event(), list[int]()
+
+    def end(number: int) -> None:
+        gate.wait(10)
+        ended.append(number)
+
+    for number in range(5):
+        behind.later(lambda number=number: end(number), 100)
+    assert ended == [] and behind.nbytes == 500
+    gate.set()
+    behind.wait()
+    assert ended == [0, 1, 2, 3, 4] and behind.nbytes == 0
+    behind.wait()
+
+
+def test_what_goes_wrong_is_told_to_who_waits() -> None:
+    behind = DeferredCleanup()
+    behind.later(lambda: time.sleep(-1))
+    with pytest.raises(ValueError, match="sleep"):
+        behind.wait()
+    behind.later(lambda: None)
+    behind.wait()
+
+
+@pytest.mark.slow
+def test_nothing_is_left_of_a_verification_with_one_behind_it(court: Court) -> None:
+    untimed = RIGHT.settings.model_copy(update={"measure": False})
+    request = replace(RIGHT, settings=untimed).request
+    for ahead in (True, True, False):
+        assert court.judge(request, ahead=ahead).status is Status.CORRECT
+    assert court.left_over() == []

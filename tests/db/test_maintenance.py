@@ -1,21 +1,37 @@
-"""The check names each change that was made behind the program's back in a real file, and nothing else."""
+"""Check, backup, upgrade and vacuum of a database file."""
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 import struct
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from kernelproof.db.maintenance import Trouble, check, text_columns
-from kernelproof.db.store import Store
-from kernelproof.errors import UsageError
+from kernelproof.db.connection import HEAD
+from kernelproof.db.leases import new_owner
+from kernelproof.db.maintenance import (
+    Trouble,
+    backup,
+    check,
+    plan_upgrade,
+    text_columns,
+    upgrade_database,
+    vacuum,
+)
+from kernelproof.db.store import Store, open_store
+from kernelproof.errors import StoreError, UsageError
 from kernelproof.hashing import sha256_text
 from kernelproof.types import Status
 from tests.db import samples
+from tests.db.soundness import sound
+from tests.db.test_processes import WRITE_FINISHED, writer
 from tests.postgres import PostgresServer
 
 
@@ -200,3 +216,168 @@ def test_an_older_schema_has_to_be_upgraded_first(old: Path) -> None:
 
 def test_an_empty_database_is_right(store: Store) -> None:
     assert checked(store.path) == {}
+
+
+BACKUP = """
+import sqlite3, sys, time
+from pathlib import Path
+from kernelproof.db import maintenance
+copy = maintenance._sync
+def slowly(path):  # the moment before the copy gets its name
+    print("copied", flush=True)
+    time.sleep(60)
+maintenance._sync = slowly
+maintenance.backup(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def attempts(path: Path) -> int:
+    """How many attempts a copy holds, which must have nothing wrong."""
+    sound(path)
+    with closing(sqlite3.connect(path)) as connection:
+        return int(connection.execute("SELECT COUNT(*) FROM attempts").fetchone()[0])
+
+
+def test_backups_while_a_process_writes(store: Store, tmp_path: Path) -> None:
+    process = writer(store.path, 10_000, WRITE_FINISHED)
+    assert process.stdout is not None
+    process.stdout.readline()
+    try:
+        counts = []
+        for number in range(4):
+            size = backup(store.path, tmp_path / "copies" / f"{number}.sqlite")
+            counts.append(attempts(tmp_path / "copies" / f"{number}.sqlite"))
+            assert size > 0 and process.poll() is None
+        assert counts == sorted(counts) and counts[0] >= 1
+    finally:
+        process.kill()
+        process.communicate()
+    copied = sorted(file.name for file in (tmp_path / "copies").iterdir())
+    assert [name for name in copied if not name.endswith(("-wal", "-shm"))] == [
+        f"{number}.sqlite" for number in range(4)
+    ]
+    with open_store(tmp_path / "copies" / "3.sqlite", create=False) as copy:  # it is a database to go on with
+        samples.judge(copy, samples.problem(9), samples.settings(), speedup=2.0)
+    assert attempts(tmp_path / "copies" / "3.sqlite") == counts[-1] + 1
+
+
+def test_a_killed_backup_leaves_no_file_of_that_name_and_the_next_one_cleans_up(
+    store: Store, tmp_path: Path
+) -> None:
+    target = tmp_path / "copies" / "copy.sqlite"
+    command = [sys.executable, "-c", BACKUP, str(store.path), str(target)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "copied\n"
+        process.send_signal(signal.SIGKILL)
+    assert not target.exists()
+    (left,) = target.parent.iterdir()
+    assert left.name.startswith(".copy.sqlite.") and left.name.endswith(".partial")
+    deadline = time.monotonic() + 10
+    while backup(store.path, target) and left.exists() and time.monotonic() < deadline:
+        target.unlink()
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_nothing_is_overwritten(store: Store, tmp_path: Path) -> None:
+    target = tmp_path / "notes.txt"
+    target.write_text("mine")
+    with pytest.raises(UsageError, match="overwrites nothing"):
+        backup(store.path, target)
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="overwrites nothing"):
+        backup(store.path, tmp_path / "dangling")
+    with pytest.raises(UsageError, match="is a directory"):
+        backup(store.path, tmp_path)
+    assert target.read_text() == "mine"
+
+
+def test_what_cannot_be_copied_is_told(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no attempts are stored"):
+        backup(tmp_path / "missing.sqlite", tmp_path / "copy.sqlite")
+    (tmp_path / "other.sqlite").write_text("this is no database, but a longer text")
+    with pytest.raises(StoreError, match="not a SQLite database"):
+        backup(tmp_path / "other.sqlite", tmp_path / "copy.sqlite")
+    with pytest.raises(StoreError, match="cannot be used"):
+        backup(store.path, tmp_path / "other.sqlite" / "copy.sqlite")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["db", "other.sqlite"]
+
+
+def dump(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())
+
+
+def test_an_old_database_is_upgraded_after_a_backup(old: Path) -> None:
+    before = dump(old)
+    planned = plan_upgrade(old)
+    assert planned.found == "0001_first_tables" and planned.newest == HEAD
+    assert planned.steps[-1].startswith(f"{HEAD}: ") and len(planned.steps) == int(HEAD[:4]) - 1
+    assert dump(old) == before and not planned.backup.exists()  # planning did nothing
+    upgrade_database(old, planned)
+    assert planned.backup.name == f"old-{planned.found}.sqlite" and dump(planned.backup) == before
+    assert plan_upgrade(old).steps == ()
+    sound(old)
+
+
+def test_no_upgrade_without_the_backup(old: Path, tmp_path: Path) -> None:
+    before = dump(old)
+    taken = tmp_path / "taken"
+    taken.touch()
+    with pytest.raises(UsageError, match="overwrites nothing"):
+        upgrade_database(old, plan_upgrade(old, taken))
+    assert dump(old) == before
+
+
+def test_the_newest_schema_needs_nothing(store: Store) -> None:
+    planned = plan_upgrade(store.path)
+    assert planned.steps == ()
+    upgrade_database(store.path, planned)
+    assert not planned.backup.exists()
+
+
+@pytest.fixture
+def wasteful(store: Store) -> Path:
+    """A database with a megabyte of free space."""
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("CREATE TABLE waste AS SELECT randomblob(1000000) AS x")
+        connection.execute("DROP TABLE waste")
+    return store.path
+
+
+def test_vacuum_gives_space_back_and_nothing_else_changes(wasteful: Path) -> None:
+    before = sorted(dump(wasteful))  # the indices are made in another order
+    done = vacuum(wasteful)
+    assert done.before > 1_000_000 > done.after == wasteful.stat().st_size
+    assert sorted(dump(wasteful)) == before
+
+
+def test_vacuum_refuses_while_another_process_writes(wasteful: Path) -> None:
+    hold = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        "c.execute('BEGIN IMMEDIATE'); print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", hold, str(wasteful)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        with pytest.raises(StoreError, match="another process is writing"):
+            vacuum(wasteful)
+        holder.communicate("")
+    vacuum(wasteful)
+
+
+def test_vacuum_refuses_while_a_batch_is_at_work(wasteful: Path) -> None:
+    with open_store(wasteful, create=False) as store:
+        owner = new_owner()
+        assert store.leases.take(owner, "attempt:1")
+        with pytest.raises(StoreError, match="another process is writing"):
+            vacuum(wasteful)
+        with closing(sqlite3.connect(wasteful)) as connection, connection:
+            connection.execute("UPDATE leases SET renewed = ?", (time.time() - 600,))
+    vacuum(wasteful)
+
+
+def test_a_workspace_without_a_database(tmp_path: Path) -> None:
+    for deed in (plan_upgrade, vacuum):
+        with pytest.raises(UsageError, match="no attempts are stored"):
+            deed(tmp_path / "attempts.sqlite")
+    assert list(tmp_path.iterdir()) == []
