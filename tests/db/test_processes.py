@@ -104,14 +104,18 @@ def test_a_killed_writer_leaves_only_whole_transactions(tmp_path: Path, program:
     sound(path)
 
 
-def test_a_write_waits_for_another_processs_lock(store: Store) -> None:
+def test_a_write_waits_for_another_processs_lock(tmp_path: Path) -> None:
+    path = tmp_path / "attempts.sqlite"
     hold = (
         "import sqlite3, sys, time; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
         "c.execute('BEGIN IMMEDIATE'); print('held', flush=True); time.sleep(1);"
         "print(time.monotonic()); c.execute('COMMIT')"
     )
-    command = [sys.executable, "-c", hold, str(store.path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+    command = [sys.executable, "-c", hold, str(path)]
+    with (
+        open_store(path) as store,
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder,
+    ):
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         store.add_problem(samples.problem())
@@ -124,18 +128,18 @@ STORES = BOTH
 WRITERS, EACH = 16, 4
 
 
-def write(place: DatabasePlace, number: int) -> None:
+def write(place: DatabasePlace, own: int) -> None:
     """The work of commands that run side by side: new attempts, judging again, retracting, tags, leases."""
-    run, of = samples.settings(f"vendor:{number % 4}"), samples.problem(number % 3 + 1)
+    run, of = samples.settings(f"vendor:{own % 4}"), samples.problem(own % 3 + 1)
     with open_store(place, create=False) as store:
         for number in range(EACH):
-            attempt, first = samples.judge(store, of, run, speedup=2.0, sample=number * EACH + number)
+            attempt, first = samples.judge(store, of, run, speedup=2.0, sample=own * EACH + number)
             owner = new_owner()
             assert store.leases.take(owner, f"attempt:{attempt}")
             store.record_verification(attempt, samples.verification(of, speedup=1.9), "again")
             store.finish_attempt(attempt, Status.CORRECT, owner)
-            store.retract(first, f"number {number}")
-            store.tags.add([store.begin_run(run)], [f"number{number}"])
+            store.retract(first, f"writer {own}")
+            store.tags.add([store.begin_run(run)], [f"writer{own}"])
             store.add_finished(
                 run.model_copy(update={"kind": "verify"}),
                 *(of, samples.response(), samples.extraction(), samples.verification(of), Status.CORRECT),
