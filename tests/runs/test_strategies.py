@@ -10,7 +10,7 @@ import pytest
 from kernelproof.db.store import open_store
 from kernelproof.errors import UsageError
 from kernelproof.runs.strategies import Proposal, Result, Rounds, Strategy, Task, find_strategy, strategy
-from kernelproof.types import Status
+from kernelproof.types import RunSettings, Status, VerifySettings
 from tests.db import samples
 
 TASK = Task(samples.problem(), "cpp", sample=0, turns=3)
@@ -85,6 +85,11 @@ def test_a_decorator_is_enough_in_the_same_process() -> None:
     assert made("never").ask() == ()
 
 
+def test_an_unknown_strategy_is_told_with_those_that_there_are() -> None:
+    with pytest.raises(UsageError, match=r"no strategy 'refien'; there are: .*refine, repair, sample"):
+        find_strategy("refien")
+
+
 def test_a_class_that_is_no_strategy_is_refused() -> None:
     with pytest.raises(UsageError, match=r"the strategy 'half'.*lacks tell"):
 
@@ -94,6 +99,33 @@ def test_a_class_that_is_no_strategy_is_refused() -> None:
 
             def ask(self) -> Sequence[Proposal]:
                 return ()
+
+
+OLD_KEYS = [
+    ({"model": "m"}, "0e3666f9df8b44c7fceddcb75d7e049628e30454421cc83bba6298418870c481"),
+    (
+        {
+            "model": "replay:demo",
+            "template": "basic-v1",
+            "template_sha256": "0" * 64,
+            "turns": 3,
+            "sampling": {"temperature": 0.2},
+            "verify": VerifySettings(backend="cpp"),
+        },
+        "cc57ed1317888d4600ff44c674e5e4741ab647ca165ae2df0d842ea327cc00c3",
+    ),
+]
+"""Settings and their keys as they were before a run had a strategy."""
+
+
+@pytest.mark.parametrize("settings, key", OLD_KEYS)
+def test_a_run_without_a_chosen_strategy_is_the_run_it_was_before(
+    settings: dict[str, object], key: str
+) -> None:
+    run = RunSettings.model_validate(settings)
+    assert run.key == key
+    assert not {"strategy", "good_enough"} & set(run.model_dump(mode="json"))
+    assert run.strategy_name == ("repair" if run.turns > 1 else "sample")
 
 
 def test_a_chosen_strategy_is_stored_and_is_another_run(tmp_path: Path) -> None:
