@@ -20,9 +20,9 @@ from kernelproof.cli.app import command_line
 from kernelproof.db.documentation import schema_markdown
 from kernelproof.report.board_columns import document as leaderboard_columns
 from kernelproof.report.export.documentation import document as export_columns
-from kernelproof.types.check_kinds import CheckKind
 from kernelproof.verifier.policy import RULES
 from kernelproof.verifier.referee.plan import PLAN
+from kernelproof.verifier.status_rules import CheckKind
 
 PART = re.compile(r"^<!-- generated: (\w+) ?([a-z -]*?) ?-->$", re.MULTILINE)
 

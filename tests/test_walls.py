@@ -119,5 +119,5 @@ def test_the_torch_wall_has_every_room_but_those_that_need_torch() -> None:
         for entry in (ROOT / "pipeline").glob("[!_]*")
         if not entry.is_symlink() and (entry.suffix == ".py" or (entry / "__init__.py").exists())
     } - {"kernelproof.verifier"}
-    rooms |= {f"kernelproof.verifier.{entry.name}" for entry in (ROOT / "pipeline/verifier").glob("[!_]*")}
+    rooms |= {f"kernelproof.verifier.{entry.stem}" for entry in (ROOT / "pipeline/verifier").glob("[!_]*")}
     assert (rooms | workers | {"kernelproof.db"}) - set(wall["source_modules"]) == NEED_TORCH

@@ -17,7 +17,7 @@ from kernelproof.extraction.budget import Budget
 from kernelproof.extraction.completeness import LABEL, NAME, written_programs
 from kernelproof.extraction.edits import edited
 from kernelproof.extraction.normalise import normalise
-from kernelproof.extraction.reasons import declined, reason_of, remark
+from kernelproof.extraction.reasons import reason_of, remark
 from kernelproof.extraction.search import REFERENCE, Selection, find_program
 from kernelproof.extraction.thinking import Answer, set_thinking_aside
 from kernelproof.hashing import sha256_text
@@ -66,6 +66,17 @@ def extract(response: Response, base: str | None = None) -> Extraction:
         warnings=tuple(dict.fromkeys(selection.warnings)),
         span=(start, start + len(selection.code)) if start >= 0 else None,
     )
+
+
+def declined(response: Response) -> Status | None:
+    """`filtered`, `refused` or `provider_error`, where the server says so; whatever text there is, nothing is
+    taken from it."""
+    finish = (response.finish_reason or "").lower()
+    if finish in FAILED:
+        return Status.PROVIDER_ERROR
+    if finish in FILTERED:
+        return Status.FILTERED
+    return Status.REFUSED if finish in REFUSED or (response.refusal or "").strip() else None
 
 
 def answer_of(response: Response) -> str | None:
@@ -129,7 +140,9 @@ def _searched(answer: Answer, reasoning: str, budget: Budget, *, cut: bool) -> S
         warnings += (remark("work_limit"),)
     if not answer.text.strip():
         warnings += (remark("empty_content"),)
-    status = selection.status
+    status = None
+    if selection.code is None:
+        status = Status.TRUNCATED if selection.cut else Status.NO_CODE
     if selection.code is None and NAME not in answer.text and NAME in answer.thinking + reasoning:
         warnings += (remark("code_only_in_reasoning"),)
     elif not answer.text.strip():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernelproof.types import Response, Status
-from kernelproof.types.exchange import FAILED, FILTERED, LIMITED, REFUSED
+from kernelproof.types.exchange import LIMITED
 from kernelproof.wording import counted
 
 WARNINGS: dict[str, str] = {
@@ -49,17 +49,6 @@ MAX_WORDS = 300
 """Most characters of a refusal that are quoted; the response keeps all of it."""
 _EXPLAIN = ("split_over_blocks", "placeholder_skipped", "diff_skipped", "code_only_in_reasoning", "too_long")
 """Warnings that say why there is no program."""
-
-
-def declined(response: Response) -> Status | None:
-    """`filtered`, `refused` or `provider_error`, where the server says so; whatever text there is, nothing is
-    taken from it."""
-    finish = (response.finish_reason or "").lower()
-    if finish in FAILED:
-        return Status.PROVIDER_ERROR
-    if finish in FILTERED:
-        return Status.FILTERED
-    return Status.REFUSED if finish in REFUSED or (response.refusal or "").strip() else None
 
 
 def reason_of(status: Status, response: Response, warnings: tuple[str, ...]) -> str:

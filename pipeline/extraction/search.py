@@ -130,14 +130,17 @@ _MAX_VERSIONS = 6
 
 @dataclass(frozen=True)
 class Selection:
-    """A program and how it was found, or the status that says why there is none."""
+    """A program and how it was found, or none."""
 
     code: str | None
     method: str = "none"
     status: Status | None = None
+    """Why there is no program; `extract` sets it."""
     warnings: tuple[str, ...] = ()
     to_the_end: bool = False
     """The program runs to the end of the answer: it may have been cut off where it happens to parse."""
+    cut: bool = False
+    """There is no program, and the answer ends inside one."""
 
 
 class Search:
@@ -267,14 +270,14 @@ class Search:
         shortest = [blocks[0] for blocks in openings if blocks and not self._split]
         programs = [self._judge(block) for block in shortest]
         if self._is_cut() or any(program.kind is Kind.CUT for program in programs):
-            return Selection(None, status=Status.TRUNCATED, warnings=warnings)
+            return Selection(None, warnings=warnings, cut=True)
         for program in programs:
             method = "fence" if program.block.opened else "bare"
             if program.kind is Kind.HIDDEN:
                 return Selection(program.code, method, None, (*warnings, remark("model_new_not_top_level")))
             if program.kind is Kind.BROKEN and _is_python(program.block):
                 return Selection(program.code, method, None, (*warnings, remark("does_not_parse")))
-        return Selection(None, status=Status.NO_CODE, warnings=warnings)
+        return Selection(None, warnings=warnings)
 
     def _is_cut(self) -> bool:
         """True when the answer ends inside a block of Python, fenced or not."""

@@ -10,7 +10,6 @@ from pydantic import Field, field_validator, model_validator
 
 from kernelproof.hashing import sha256_json
 from kernelproof.types.record import FrozenRecord
-from kernelproof.types.status import Status
 
 MAX_SOURCE_CHARS = 4_000_000
 MAX_FLAGS = 200
@@ -93,17 +92,6 @@ class BuildState(StrEnum):
     """This machine lacks a compiler the request needs; `log` says which and how to get it."""
     INFRASTRUCTURE = "infrastructure"
     """Our side failed: full disk, sandbox, killed worker."""
-
-    @property
-    def status(self) -> Status | None:
-        """How an attempt ends whose build ended so; None when it goes on."""
-        return {
-            BuildState.OK: None,
-            BuildState.ERROR: Status.BUILD_ERROR,
-            BuildState.TIMEOUT: Status.BUILD_TIMEOUT,
-            BuildState.UNAVAILABLE: Status.INFRASTRUCTURE_ERROR,
-            BuildState.INFRASTRUCTURE: Status.INFRASTRUCTURE_ERROR,
-        }[self]
 
 
 class Route(StrEnum):

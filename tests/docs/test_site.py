@@ -20,10 +20,10 @@ from kernelproof.report.board_columns import COMPARED, Field
 from kernelproof.report.board_columns import FIELDS as COLUMNS
 from kernelproof.report.export.columns import FIELDS as EXPORTED
 from kernelproof.report.export.formats import REWARDS
-from kernelproof.types import check_kinds
-from kernelproof.types.check_kinds import CheckKind
+from kernelproof.verifier import status_rules
 from kernelproof.verifier.policy import RULES
 from kernelproof.verifier.referee.plan import PLAN
+from kernelproof.verifier.status_rules import CheckKind
 from scripts import site_pages
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ def exported() -> Iterable[str]:
 
 
 def kinds() -> Iterable[str]:
-    return (f"| `{kind.name}` |" for kind in vars(check_kinds).values() if isinstance(kind, CheckKind))
+    return (f"| `{kind.name}` |" for kind in vars(status_rules).values() if isinstance(kind, CheckKind))
 
 
 def lines(*names: str) -> Callable[[], Iterable[str]]:

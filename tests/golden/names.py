@@ -31,12 +31,13 @@ from kernelproof.prompting import list_templates
 from kernelproof.providers.protocol import PROVIDERS
 from kernelproof.runs.events import Phase
 from kernelproof.runs.strategies.protocol import STRATEGIES
-from kernelproof.types import Status, check_kinds
-from kernelproof.types.check_kinds import CheckKind
+from kernelproof.types import Status
 from kernelproof.types.problem import Unfit
+from kernelproof.verifier import status_rules
 from kernelproof.verifier.policy import RULES
 from kernelproof.verifier.referee.plan import PLAN
 from kernelproof.verifier.sandbox.model import Tier
+from kernelproof.verifier.status_rules import CheckKind
 
 ROOT = Path(__file__).parents[2]
 DOCS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -104,7 +105,7 @@ def _all_subclasses(kind: type[errors.KernelproofError]) -> Iterator[type[errors
 
 def check_names() -> list[str]:
     """The names of checks that the referee writes; a detail follows those that end in a space."""
-    kinds = {name: each for name, each in vars(check_kinds).items() if isinstance(each, CheckKind)}
+    kinds = {name: each for name, each in vars(status_rules).items() if isinstance(each, CheckKind)}
     sources = "".join(path.read_text() for path in (ROOT / "pipeline" / "verifier" / "referee").rglob("*.py"))
     detailed = set(re.findall(r"\b([A-Z_]+)\.of\(", sources)) & kinds.keys()
     again = set(re.findall(r"\b([A-Z_]+)\.again\(", sources)) & kinds.keys()

@@ -30,11 +30,12 @@ from kernelproof.verifier.build import Builder, learn_toolchain
 from kernelproof.verifier.contestant import loop, wire
 from kernelproof.verifier.referee.checks.trials import check_form
 from kernelproof.verifier.referee.judge import judge
-from kernelproof.verifier.referee.ledger import Ended, Ledger
+from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.provenance import reports
 from kernelproof.verifier.referee.session import Tools
 from kernelproof.verifier.referee.timing import clock
 from kernelproof.verifier.referee.warm_state import WarmState
+from kernelproof.verifier.status_rules import Ended
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from tests.referee.court import Court
 from tests.referee.doubles import serve_sabotaged, share_the_generator, start_doubles

@@ -9,9 +9,9 @@ import pytest
 from kernelproof.types import Status
 from kernelproof.verifier.devices import gpu_health
 from kernelproof.verifier.referee import judge
-from kernelproof.verifier.referee.ledger import Ended
 from kernelproof.verifier.referee.stages import BUILT_SECONDS, LEAST_SECONDS, least_seconds
 from kernelproof.verifier.referee.warm_state import WarmState
+from kernelproof.verifier.status_rules import Ended
 from tests.referee.corpus import members
 
 PLAIN = "ext = load_inline('x', cuda_sources=['__global__ void warp() {}'], functions=['f'])"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kernelproof.types.build import Build, BuildState
-from kernelproof.types.status import Status
+from kernelproof.verifier.status_rules import BUILD_CAUSES, Ended
 
 MAX_LOG_CHARS = 200_000
 _TAIL_CHARS = 40_000
@@ -190,13 +190,11 @@ def refusal(kind: str, message: str) -> str:
     return f"a kernel did not compile: {kind} at `{_shortened(lines[caret - 1])}`{said}"[:MAX_CHARS]
 
 
-def verdict(failed: Sequence[Build]) -> tuple[Status, str, str] | None:
-    """Status, reason and details of an attempt that ends because these builds failed; None without any."""
-    for number, build in enumerate(failed):
-        if build.state.status is not None:
-            ordered = [build, *failed[:number], *failed[number + 1 :]]
-            return build.state.status, why(ordered), build.log[-MAX_DETAILS:]
-    return None
+def verdict(failed: Sequence[Build]) -> Ended | None:
+    """How an attempt ends because these builds failed, the first of which decides; None without any."""
+    if not failed:
+        return None
+    return BUILD_CAUSES[failed[0].state].ended(why(failed), failed[0].log[-MAX_DETAILS:])
 
 
 def _first_line(log: str) -> str:

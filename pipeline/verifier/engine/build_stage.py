@@ -21,7 +21,7 @@ from typing import Any
 from kernelproof.backends import FirstCall, backend
 from kernelproof.errors import MachineError
 from kernelproof.hashing import sha256_text
-from kernelproof.types import Build, BuildRequest, BuildState, Problem, Severity, VerifySettings
+from kernelproof.types import Build, BuildRequest, BuildState, Problem, VerifySettings
 from kernelproof.verifier.build import Builder, Toolchain
 from kernelproof.verifier.build.compiler_output import refusal
 from kernelproof.verifier.devices.discovery import device_for, interprets
@@ -31,6 +31,7 @@ from kernelproof.verifier.engine.referee_process import OnStage
 from kernelproof.verifier.engine.stop import Stop
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group, on_cores
+from kernelproof.verifier.status_rules import ended_by_review
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 
 PACK_SECONDS = 60.0
@@ -137,7 +138,7 @@ class _Turn:
 
 def _prebuilt(build: Build) -> Prebuilt:
     """The result of the build stage by the build that represents kernels compiled at their first call."""
-    refused = build.log.partition("\n")[0] if build.state.status is not None else ""
+    refused = build.log.partition("\n")[0] if build.state is not BuildState.OK else ""
     return Prebuilt((), None, build.log, first_calls=build, refused=refused)
 
 
@@ -211,7 +212,7 @@ class BuildStage:
         None where nothing has to be built: its text alone decides. Raises MachineError for what this machine
         lacks, RefereeLost when the engine is closed, Stopped.
         """
-        if any(f.severity is Severity.ERROR and f.status for f in review(source, problem, settings.backend)):
+        if ended_by_review(review(source, problem, settings.backend)) is not None:
             return None
         self.require_cache()
         stage = (self.builder, self._cache, source, settings, self._jobs, problem)

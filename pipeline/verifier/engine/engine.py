@@ -23,11 +23,10 @@ from kernelproof.pysource import compiles_itself
 from kernelproof.types import (
     Build,
     BuildRequest,
+    BuildState,
     Environment,
     Finding,
     Problem,
-    Severity,
-    Status,
     Verification,
     VerifySettings,
 )
@@ -43,6 +42,14 @@ from kernelproof.verifier.engine.referees import Referees
 from kernelproof.verifier.engine.stop import Stop, ended_later
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group, sweep
+from kernelproof.verifier.status_rules import (
+    BUILD_CAUSES,
+    Cause,
+    Ended,
+    cause_without_device,
+    deciding_builds,
+    ended_by_review,
+)
 from kernelproof.version import VERIFIER
 from kernelproof.workspace import cache_bound, cache_directory
 
@@ -53,17 +60,13 @@ class Record:
     def __init__(self, source: str, problem: Problem, settings: VerifySettings) -> None:
         self.source, self.problem, self.settings = source, problem, settings
 
-    def ended(
-        self,
-        status: Status,
-        reason: str,
-        findings: tuple[Finding, ...] = (),
-        prebuilt: Prebuilt | None = None,
-        details: str = "",
+    def verification(
+        self, ended: Ended, findings: tuple[Finding, ...] = (), prebuilt: Prebuilt | None = None
     ) -> Verification:
+        """The record of a candidate that ended so."""
         return Verification(
-            status=status,
-            reason=reason,
+            status=ended.status,
+            reason=ended.reason,
             problem_id=self.problem.id,
             problem_sha256=self.problem.sha256,
             candidate_sha256=sha256_text(self.source),
@@ -71,7 +74,7 @@ class Record:
             findings=findings,
             builds=prebuilt.builds if prebuilt else (),
             sandbox=prebuilt.sandbox if prebuilt else None,
-            details=details[:20_000],
+            details=ended.details[:20_000],
             verifier=VERIFIER,
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
         )
@@ -165,9 +168,9 @@ class Engine:
         settings = _in_numbers(settings)
         record = Record(source, problem, settings)
         findings = review(source, problem, settings.backend)
-        fatal = next((f for f in findings if f.severity is Severity.ERROR and f.status), None)
-        if fatal is not None and fatal.status is not None:
-            return record.ended(fatal.status, fatal.message, findings)
+        ended = ended_by_review(findings)
+        if ended is not None:
+            return record.verification(ended, findings)
         self.builds.require_cache()
         device = device_for(settings.backend) or "cpu"
         request = VerifyRequest(problem=problem, source=source, settings=settings, device=device)
@@ -200,20 +203,11 @@ class Engine:
         self, record: Record, prebuilt: Prebuilt, findings: tuple[Finding, ...]
     ) -> Verification | None:
         """The verdict, where the build stage already decides it."""
-        first = prebuilt.first_calls
-        if first is not None and prebuilt.refused and first.state.status is not None:
-            ended = record.ended(first.state.status, prebuilt.refused, findings, prebuilt, prebuilt.trouble)
-            return self._with_environment(ended)
-        failure = compiler_output.verdict(_deciding(prebuilt, record.source))
-        if failure is not None:
-            status, reason, details = failure
-            return self._with_environment(record.ended(status, reason, findings, prebuilt, details))
-        if device_for(record.settings.backend) is not None:
+        ended = _ended_by_build(prebuilt, record.source, device_for(record.settings.backend))
+        if ended is None:
             return None
-        built = bool(prebuilt.builds) or not prebuilt.trouble
-        status = Status.BUILT_NOT_RUN if built else Status.LOAD_ERROR
-        reason = "this machine has no CUDA device to run it on"
-        return self._with_environment(record.ended(status, reason, findings, prebuilt, prebuilt.trouble))
+        verdict = record.verification(ended, findings, prebuilt)
+        return verdict.model_copy(update={"environment": self.environment(verdict.settings)})
 
     def _judged(
         self, record: Record, request: VerifyRequest, builds: dict[str, Build], on_stage: OnStage, stop: Stop
@@ -242,14 +236,14 @@ class Engine:
                 device_for(request.settings.backend)  # raises MachineError when no healthy GPU is left
                 if unfit == MAX_GPUS:
                     why = f"after it {unfit} GPUs failed their canary; the last: {error}"
-                    return record.ended(Status.INFRASTRUCTURE_ERROR, why)
+                    return record.verification(Cause.GPUS_LOST.ended(why))
                 continue
             self._environment = verdict.environment or self._environment
             if not handed_back:
                 return verdict
             stages = {**verdict.stage_seconds, "handed_back": round(lost_s, 3)}
             return verdict.model_copy(update={"stage_seconds": stages})
-        return record.ended(Status.INFRASTRUCTURE_ERROR, f"{trouble}, {MAX_TRIES} times")
+        return record.verification(Cause.REFEREE_LOST.ended(f"{trouble}, {MAX_TRIES} times"))
 
     def _before_referee(
         self, request: VerifyRequest, builds: dict[str, Build], on_stage: OnStage, stop: Stop, hand_back: bool
@@ -320,9 +314,6 @@ class Engine:
 
         return ready
 
-    def _with_environment(self, verdict: Verification) -> Verification:
-        return verdict.model_copy(update={"environment": self.environment(verdict.settings)})
-
     def _replace(self, lost: RefereeProcess) -> None:
         self._environment = None
         self._referees.replace(lost)
@@ -334,15 +325,17 @@ class Engine:
         self._replace(referee)
 
 
-def _deciding(prebuilt: Prebuilt, source: str) -> list[Build]:
-    """The failed builds that end the candidate: all of them, where no build worked and the source names no
-    other way to native code; else those that the candidate raised about. A candidate that caught a failure,
-    beside a build that worked, is judged by what it does then."""
-    failed = [build for build in prebuilt.builds if build.state.status is not None]
-    named = [build for build in failed if f"Error building extension '{build.name}'" in prebuilt.raised]
-    if len(failed) < len(prebuilt.builds) or compiles_itself(source):
-        return named
-    return failed
+def _ended_by_build(prebuilt: Prebuilt, source: str, device: str | None) -> Ended | None:
+    """How the build stage ends a candidate; None where it goes on."""
+    first = prebuilt.first_calls
+    if first is not None and prebuilt.refused and first.state is not BuildState.OK:
+        return BUILD_CAUSES[first.state].ended(prebuilt.refused, prebuilt.trouble)
+    failed = deciding_builds(prebuilt.builds, prebuilt.raised, has_others=compiles_itself(source))
+    failure = compiler_output.verdict(failed)
+    if failure is not None or device is not None:
+        return failure
+    cause = cause_without_device(prebuilt.builds, prebuilt.trouble)
+    return cause.ended("this machine has no CUDA device to run it on", prebuilt.trouble)
 
 
 def with_origin(requested: Sequence[Build], built: Sequence[Build]) -> tuple[Build, ...]:

@@ -15,18 +15,17 @@ from kernelproof.pysource import (
     parse,
     undefined_names,
 )
-from kernelproof.types import Severity, Status
+from kernelproof.types import Severity
 from kernelproof.verifier.policy.program import Program
 from kernelproof.verifier.policy.rule import Hit, Registry
+from kernelproof.verifier.status_rules import Cause
 
 RULES = Registry()
 PLAIN = {"torch.nn.Module", "nn.Module", "Module", "object"}
 """Bases that bring neither a forward nor parameters of `__init__`."""
 
 
-@RULES.rule(
-    Severity.ERROR, "The program does not parse as Python; no other rule is asked.", Status.SYNTAX_ERROR
-)
+@RULES.rule(Severity.ERROR, "The program does not parse as Python; no other rule is asked.", Cause.NOT_PYTHON)
 def syntax_error(program: Program) -> Iterator[Hit]:
     if program.error is not None:
         line = program.error.lineno
@@ -37,7 +36,7 @@ def syntax_error(program: Program) -> Iterator[Hit]:
 @RULES.rule(
     Severity.ERROR,
     "No class is bound to ModelNew once the program is imported.",
-    Status.CONTRACT_ERROR,
+    Cause.BREAKS_CONTRACT,
 )
 def missing_model_new(program: Program) -> Iterator[Hit]:
     if program.model is None:
@@ -49,7 +48,7 @@ def missing_model_new(program: Program) -> Iterator[Hit]:
 
 
 @RULES.rule(
-    Severity.ERROR, "ModelNew has no forward, nor a base that could bring one.", Status.CONTRACT_ERROR
+    Severity.ERROR, "ModelNew has no forward, nor a base that could bring one.", Cause.BREAKS_CONTRACT
 )
 def missing_forward(program: Program) -> Iterator[Hit]:
     if program.model is not None and not _defines(program, program.model, "forward"):
@@ -59,7 +58,7 @@ def missing_forward(program: Program) -> Iterator[Hit]:
 @RULES.rule(
     Severity.ERROR,
     "ModelNew.__init__ cannot be called with the arguments that Model.__init__ takes.",
-    Status.CONTRACT_ERROR,
+    Cause.BREAKS_CONTRACT,
 )
 def init_signature(program: Program) -> Iterator[Hit]:
     yield from _misfits(program, "__init__")
@@ -68,7 +67,7 @@ def init_signature(program: Program) -> Iterator[Hit]:
 @RULES.rule(
     Severity.ERROR,
     "ModelNew.forward cannot be called with the arguments that Model.forward takes.",
-    Status.CONTRACT_ERROR,
+    Cause.BREAKS_CONTRACT,
 )
 def forward_signature(program: Program) -> Iterator[Hit]:
     yield from _misfits(program, "forward")

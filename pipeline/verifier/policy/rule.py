@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kernelproof.types import Finding, Severity, Status
 from kernelproof.verifier.policy.program import Program
+from kernelproof.verifier.status_rules import Cause
 
 MAX_HITS = 5
 """Most findings of one rule: the sixth says nothing new."""
@@ -26,13 +27,18 @@ class Hit:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule. `status` is what the attempt ends with, for severity error."""
+    """One rule. `cause` is why the attempt ends, for severity error."""
 
     name: str
     severity: Severity
     description: str
     check: Callable[[Program], Iterator[Hit]]
-    status: Status | None = None
+    cause: Cause | None = None
+
+    @property
+    def status(self) -> Status | None:
+        """What the attempt ends with, for severity error."""
+        return self.cause.status if self.cause else None
 
     def findings(self, program: Program) -> Iterator[Finding]:
         """What the rule finds in the program: one finding a line, five at most."""
@@ -60,12 +66,12 @@ class Registry(list[Rule]):
     """Rules in the order in which they are asked."""
 
     def rule(
-        self, severity: Severity, description: str, status: Status | None = None
+        self, severity: Severity, description: str, cause: Cause | None = None
     ) -> Callable[[RuleFunction], RuleFunction]:
         """Registers the decorated function as a rule of its own name."""
 
         def register(check: RuleFunction) -> RuleFunction:
-            self.append(Rule(check.__name__, severity, description, check, status))
+            self.append(Rule(check.__name__, severity, description, check, cause))
             return check
 
         return register

@@ -5,6 +5,6 @@ them, on the `session` that they share, and `judge` turns how they ended into th
 where a check fails, and kept in the `ledger`. Then: `inputs` (what is drawn), `correctness` (how far off is
 wrong), `checks` (before the timing), `provenance` (whose kernels ran), `timing` (rounds, clocks, the verdict
 on them) with `roofline`, and `sides` (the two processes that are compared). To add a check: a `CheckKind` in
-`kernelproof.types.check_kinds`, a call of `ledger.passed` or `ledger.failed` in a stage, and its name in the
-plan.
+`kernelproof.verifier.status_rules`, which says its status, a call of `ledger.passed` or `ledger.failed` in a
+stage, and its name in the plan.
 """

@@ -25,13 +25,14 @@ from kernelproof.verifier.devices import gpu_health
 from kernelproof.verifier.referee import plan
 from kernelproof.verifier.referee.environment import describe_environment
 from kernelproof.verifier.referee.inputs.problem import ProblemError
-from kernelproof.verifier.referee.ledger import Ended, Ledger, build_failure_override
+from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.roofline import ceilings
 from kernelproof.verifier.referee.session import Session, Tools, alone
 from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.timing.sameness import aa_spread
 from kernelproof.verifier.referee.warm_state import WarmState
 from kernelproof.verifier.sandbox import on_cores
+from kernelproof.verifier.status_rules import Cause, Ended, build_failure_override, has_other_kernels
 
 DISORDER = {
     Status.CRASH: "a crash",
@@ -58,7 +59,9 @@ def judge(request: VerifyRequest, tools: Tools) -> Verification:
     gpu = ledger.environment.gpu
     # Anything that runs on a GPU disturbs timing there; on a CPU only the timing itself is alone.
     with alone(gpu.uuid, ledger, tools) if gpu is not None else nullcontext():
-        verdict = build_failure_override(_verdict(request, ledger, tools), request, ledger)
+        verdict = _verdict(request, ledger, tools)
+        others = has_other_kernels(request.source, request.device, ledger.kernels)
+        verdict = build_failure_override(verdict, ledger.build_failure(), has_others=others)
         if gpu is not None and _disorder(verdict):
             with ledger.stage("canary"):
                 tools.progress("canary")
@@ -78,7 +81,7 @@ def confirmed(verdict: Ended, device: str, uuid: str, warm: WarmState) -> Ended:
     if verdict.status is not Status.TIMEOUT or seconds < STOOD_STILL_S:
         return verdict
     why = f"the machine stood still: {verdict.reason}, and a look at the GPU took {seconds:.0f} s afterwards"
-    return Ended(Status.INFRASTRUCTURE_ERROR, why, verdict.details)
+    return Cause.STOOD_STILL.ended(why, verdict.details)
 
 
 def _disorder(verdict: Ended) -> bool:
@@ -91,20 +94,20 @@ def _verdict(request: VerifyRequest, ledger: Ledger, tools: Tools) -> Ended:
     try:
         plan.run(session)
         flags = ", ".join(sorted(ledger.flags))
-        return Ended(Status.CORRECT, f"every check passed{f'; {flags}' if flags else ''}")
+        return Cause.NOTHING_FAILED.ended(f"every check passed{f'; {flags}' if flags else ''}")
     except Ended as ended:
         return session.blamed(ended)
     except ProblemError as error:
-        return Ended(Status.INFRASTRUCTURE_ERROR, f"the problem itself failed: {error}")
+        return Cause.PROBLEM_FAILED.ended(f"the problem itself failed: {error}")
     except torch.OutOfMemoryError as error:
         why = f"the referee ran out of device memory: {error}"
-        return session.blamed(Ended(Status.INFRASTRUCTURE_ERROR, why))
+        return session.blamed(Cause.REFEREE_FAILED.ended(why))
     except KernelproofError:
         raise
     except Exception as error:  # a bug of ours must cost one verification, not the referee
         _leave_if_broken(torch.device(request.device))
         why = f"a bug in the referee: {type(error).__name__}: {error}"
-        return Ended(Status.INFRASTRUCTURE_ERROR, why, traceback.format_exc())
+        return Cause.REFEREE_FAILED.ended(why, traceback.format_exc())
     finally:
         session.close()
 

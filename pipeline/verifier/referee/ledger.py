@@ -1,8 +1,4 @@
-"""The record of one verification while it is being made: checks, figures, seeds, and how it ended.
-
-`Ended` carries the status. `build_failure_override` puts one status, the build failure, on every candidate
-none of whose extensions compiled, whatever it then computed.
-"""
+"""The record of one verification while it is being made: checks, figures, seeds, and how it ended."""
 
 from __future__ import annotations
 
@@ -16,7 +12,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kernelproof.hashing import sha256_text
-from kernelproof.pysource import compiles_itself
 from kernelproof.types import (
     Build,
     Check,
@@ -28,16 +23,14 @@ from kernelproof.types import (
     Flag,
     Kernels,
     Measurement,
-    Origin,
     SandboxReport,
     Status,
     Verification,
-    check_kinds,
 )
-from kernelproof.types.check_kinds import CheckKind
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import compiler_output
 from kernelproof.verifier.referee.correctness import tolerance
+from kernelproof.verifier.status_rules import OUTPUT_STRIDES, CheckKind, Ended, deciding_builds
 from kernelproof.version import VERIFIER
 
 Figures = dict[str, Any]
@@ -49,14 +42,6 @@ def derived(seed: int, number: int) -> int:
     digest of both, as decimal numbers with a space between."""
     digest = hashlib.blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> (64 - SEED_BITS)
-
-
-class Ended(Exception):
-    """The verification is over: with this status, for this reason."""
-
-    def __init__(self, status: Status, reason: str, details: str = "") -> None:
-        super().__init__(reason)
-        self.status, self.reason, self.details = status, reason, details
 
 
 class Ledger:
@@ -111,11 +96,11 @@ class Ledger:
     def record_strides(self) -> None:
         """Records what was noted about strides."""
         if not self._strides:
-            self.passed(check_kinds.OUTPUT_STRIDES, "the same")
+            self.passed(OUTPUT_STRIDES, "the same")
             return
         figures = {f"output {i}": f"{found}, expected {other}" for i, (found, other) in self._strides.items()}
         seen = "others, which is harmless: values are compared by index"
-        self.passed(check_kinds.OUTPUT_STRIDES, seen, figures)
+        self.passed(OUTPUT_STRIDES, seen, figures)
 
     def passed(self, check: CheckKind, seen: str, figures: Figures | None = None) -> None:
         """Records a check that passed."""
@@ -125,15 +110,15 @@ class Ledger:
         """Records a check that had nothing to look at."""
         self._record(CheckOutcome.NOT_APPLICABLE, check, why, figures)
 
-    def failed(self, status: Status, check: CheckKind, seen: str, figures: Figures | None = None) -> Ended:
-        """Records a check that failed, and returns the exception that ends the verification.
+    def failed(self, check: CheckKind, seen: str, figures: Figures | None = None, *, fact: str = "") -> Ended:
+        """Records a check that failed, and returns the exception that ends the verification. `fact`: what it
+        saw, for a check that ends in several statuses.
 
-        Raises ValueError for a status in which this check may not end one.
+        Raises ValueError for a check that ends nothing.
         """
-        if status not in check.may_end:
-            raise ValueError(f"{check.name} may not end as {status}")
+        ended = check.failed(seen, fact)
         self._record(CheckOutcome.FAIL, check, seen, figures)
-        return Ended(status, f"{check.name}: {seen}")
+        return ended
 
     def flagged(self, check: CheckKind, flag: Flag, seen: str, figures: Figures | None = None) -> None:
         """Records a check that failed and ends nothing: the candidate gets a flag."""
@@ -165,11 +150,7 @@ class Ledger:
 
         `raised`: the message of the error that ended it; then one that failed is enough, if it speaks of it.
         """
-        failed = [build for build in self.builds if build.state.status is not None]
-        if len(failed) < len(self.builds):
-            failed = [build for build in failed if f"Error building extension '{build.name}'" in raised]
-        ended = compiler_output.verdict(failed)
-        return Ended(*ended) if ended is not None else None
+        return compiler_output.verdict(deciding_builds(self.builds, raised))
 
     def close(self, status: Status, reason: str, details: str = "") -> Verification:
         """The finished record. Without `details` it has what the candidate's processes wrote."""
@@ -212,28 +193,3 @@ def clean(text: str) -> str:
     Lone surrogates go too: JSON may bring them, and they cannot be written as UTF-8.
     """
     return "".join(ch if ch in "\n\t" or ch.isprintable() else "�" for ch in text)
-
-
-HOWEVER_IT_WENT = (
-    *(Status.CORRECT, Status.NO_CUSTOM_KERNEL, Status.LOAD_ERROR, Status.RUNTIME_ERROR),
-    *(Status.WRONG_SHAPE, Status.WRONG_DTYPE, Status.WRONG_OUTPUT),
-    *(Status.MUTATED_INPUT, Status.NONDETERMINISTIC),
-)
-"""The statuses that a candidate without its extension may end with."""
-
-
-def build_failure_override(verdict: Ended, request: VerifyRequest, ledger: Ledger) -> Ended:
-    """The build failure, where none of the candidate's builds worked. So the status is the same for every
-    program that then computes in another way, rightly or wrongly."""
-    failure = ledger.build_failure() if verdict.status in HOWEVER_IT_WENT else None
-    if failure is None or has_other_kernels(request, ledger):
-        return verdict
-    return failure
-
-
-def has_other_kernels(request: VerifyRequest, ledger: Ledger) -> bool:
-    """Whether it has native code of its own without torch's extensions. A CPU does not tell such code."""
-    seen = ledger.kernels
-    if not compiles_itself(request.source) or seen is None or request.device == "cpu":
-        return compiles_itself(request.source)
-    return any(launch.origin is Origin.JIT for launch in seen.launches)

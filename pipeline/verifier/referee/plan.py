@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from kernelproof.types import Status
-from kernelproof.types import check_kinds as kinds
-from kernelproof.types.check_kinds import CheckKind
+from kernelproof.verifier import status_rules as kinds
 from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.referee import stages
 from kernelproof.verifier.referee.session import Session
+from kernelproof.verifier.status_rules import Cause, CheckKind
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class PlanStage:
     """Raises Ended when the candidate fails it."""
     checks: tuple[CheckKind, ...] = ()
     """What it asks, and records."""
-    ends: tuple[Status, ...] = ()
-    """The statuses in which it may end a verification without a check."""
+    causes: tuple[Cause, ...] = ()
+    """Why it may end a verification without a check."""
     wanted: Callable[[Session], bool] = stages.always
     holds: Callable[[Session], AbstractContextManager[None]] | None = None
     """A context that is held from this stage to the end of the plan. The stage's seconds exclude its wait."""
@@ -38,9 +38,8 @@ class PlanStage:
     def may_end(self) -> tuple[Status, ...]:
         """The statuses in which it may end a verification. Any stage may also find a crash, a timeout, no
         memory, or a fault of ours."""
-        return tuple(
-            dict.fromkeys((*self.ends, *(status for each in self.checks for status in each.may_end)))
-        )
+        causes = [cause.status for cause in self.causes]
+        return tuple(dict.fromkeys((*causes, *(status for each in self.checks for status in each.may_end))))
 
 
 PLAN = (
@@ -55,7 +54,7 @@ PLAN = (
         "waits for `ModelNew`, and gives it the reference's weights",
         stages.load,
         (kinds.WEIGHTS,),
-        (Status.LOAD_ERROR,),
+        (Cause.RAISED_IN_LOAD,),
     ),
     PlanStage(
         "correctness",
@@ -66,14 +65,14 @@ PLAN = (
             *(kinds.INPUTS_LATE, kinds.OUTPUT_APART, kinds.RESULT_KEPT, kinds.STATE_UNCHANGED),
             kinds.STATE_UPDATED,
         ),
-        (Status.RUNTIME_ERROR, Status.BUILD_ERROR),
+        (Cause.RAISED_IN_CALL, Cause.NOT_COMPILED),
     ),
     PlanStage(
         "kernels",
         "whose kernels ran in one call",
         stages.kernels,
         (kinds.OWN_KERNEL, kinds.OWN_COMPUTE),
-        (Status.BUILD_ERROR, Status.RUNTIME_ERROR),
+        (Cause.NOT_COMPILED, Cause.RAISED_IN_CALL),
         announced=False,
     ),
     PlanStage(
@@ -92,7 +91,7 @@ PLAN = (
             *(kinds.TIMED_OUTPUTS, kinds.TIMED_INPUTS, kinds.RESULTS_LATE, kinds.CACHE_EMPTIED),
             *(kinds.INSIDE_CLOCK, kinds.HELD_STILL),
         ),
-        (Status.RUNTIME_ERROR,),
+        (Cause.RAISED_IN_CALL,),
         stages.measured,
     ),
     PlanStage(
@@ -107,7 +106,7 @@ PLAN = (
         "whose kernels ran, once more",
         stages.kernels_again,
         (kinds.OWN_KERNEL.again(), kinds.OWN_COMPUTE.again()),
-        (Status.RUNTIME_ERROR,),
+        (Cause.RAISED_IN_CALL,),
         stages.worth_another_look,
         announced=False,
     ),

@@ -14,7 +14,6 @@ import torch
 
 from kernelproof.errors import KernelproofError
 from kernelproof.types import Status
-from kernelproof.types.check_kinds import EXCLUSIVE
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.contestant import loop
@@ -22,12 +21,13 @@ from kernelproof.verifier.referee.checks.probes import Probes
 from kernelproof.verifier.referee.checks.trials import Trials
 from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
-from kernelproof.verifier.referee.ledger import Ended, Ledger
+from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.provenance.kernels import ReferenceTrace
 from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.sides.candidate_process import CandidateProcess
 from kernelproof.verifier.referee.timing.measuring import Measuring
 from kernelproof.verifier.referee.warm_state import WarmState
+from kernelproof.verifier.status_rules import EXCLUSIVE, Cause, Ended, has_other_kernels
 from kernelproof.verifier.workers.client import BuildService, Contestant
 from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
 
@@ -112,6 +112,11 @@ class Session:
         return self.device.type == "cuda"
 
     @property
+    def has_other_kernels(self) -> bool:
+        """Whether the candidate has native code besides torch's extensions, as far as is known by now."""
+        return has_other_kernels(self.request.source, self.request.device, self.ledger.kernels)
+
+    @property
     def candidate(self) -> CandidateProcess:
         """The candidate's process, whichever it is by now."""
         assert self._candidate is not None
@@ -123,7 +128,7 @@ class Session:
         assert self._baseline is not None
         return self._baseline
 
-    def ask(self, message: dict[str, Any], seconds: float, failure: Status) -> dict[str, Any]:
+    def ask(self, message: dict[str, Any], seconds: float, failure: Cause) -> dict[str, Any]:
         """Asks the candidate's process. Raises Ended with the status that fits what goes wrong there."""
         return self.candidate.ask(message, seconds, failure)
 
@@ -203,7 +208,7 @@ class Session:
         if left >= SCARCE_BYTES or kept < SCARCE_BYTES:
             return ended
         why = f"the candidate keeps {kept >> 20} MiB of the GPU's memory, and {left >> 20} MiB were left"
-        return Ended(Status.OUT_OF_MEMORY, f"{why}: {ended.reason}", ended.details)
+        return Cause.KEEPS_GPU_MEMORY.ended(f"{why}: {ended.reason}", ended.details)
 
     def close(self) -> None:
         """Ends the contestants and gives all memory back; after the verdict, if another one is to follow."""

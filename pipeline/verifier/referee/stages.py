@@ -15,8 +15,7 @@ import torch
 
 from kernelproof.backends import backend
 from kernelproof.pysource import compiles_itself
-from kernelproof.types import Flag, Status, VerifySettings
-from kernelproof.types.check_kinds import HELD_STILL
+from kernelproof.types import Flag, VerifySettings
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.devices import locks
@@ -26,12 +25,13 @@ from kernelproof.verifier.referee.checks.weights import OtherWeights, State
 from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, outputs_of
 from kernelproof.verifier.referee.inputs.variants import describe
-from kernelproof.verifier.referee.ledger import Ended, Ledger, has_other_kernels
+from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.provenance.kernels import ReferenceTrace, check_kernels, kernels_matter
 from kernelproof.verifier.referee.session import Session, alone
 from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.timing.measuring import Measuring
 from kernelproof.verifier.sandbox import on_cores
+from kernelproof.verifier.status_rules import HELD_STILL, Cause
 from kernelproof.verifier.workers.client import Contestant
 from kernelproof.verifier.workers.shared_memory import (
     free_bytes,
@@ -102,7 +102,7 @@ def check_held(contestant: Contestant, ledger: Ledger, pair: int = 0) -> None:
     elif held.woken or held.certain_ms > held.allowed_ms:
         seen = f"it used {held.ran_ms:.3g} ms of processor time in {held.holds} holds"
         seen += f", and had gone on before {held.woken} of them ended" if held.woken else ""
-        raise ledger.failed(Status.CHEATING, check, seen, figures)
+        raise ledger.failed(check, seen, figures)
     else:
         seen = f"it ran for {held.ran_ms:.3g} ms in {held.holds} holds"
         if held.watched:
@@ -177,7 +177,7 @@ def _lay_out(session: Session) -> None:
     del outputs
     if not same_bits(arguments, session.loaded.draw(ledger.seeds["layout"], device)):
         why = "its forward changes its inputs, or get_inputs depends on more than the seed"
-        raise Ended(Status.INFRASTRUCTURE_ERROR, f"the problem cannot be judged: {why}")
+        raise Cause.PROBLEM_FAILED.ended(f"the problem cannot be judged: {why}")
 
 
 def start(session: Session) -> None:
@@ -220,7 +220,7 @@ def kernels(session: Session) -> None:
     _look_at_kernels(session, timed_next=measured(session))
     session.candidate.take_builds()
     failure = session.ledger.build_failure()
-    if failure is not None and not has_other_kernels(session.request, session.ledger):
+    if failure is not None and not session.has_other_kernels:
         raise failure
     session.probes = Probes(
         session.oracle,

@@ -12,9 +12,10 @@ import pytest
 from kernelproof.problems import open_suite
 from kernelproof.types import CheckOutcome, Status, VerifySettings
 from kernelproof.types.verification import VerifyRequest
-from kernelproof.verifier.referee.ledger import Ended, Ledger
+from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.stages import check_held
 from kernelproof.verifier.sandbox import Held, probe
+from kernelproof.verifier.status_rules import Ended
 from kernelproof.verifier.workers.client import Contestant
 from tests.workers.test_client import MOST, refuse
 

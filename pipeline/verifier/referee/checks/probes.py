@@ -17,7 +17,6 @@ from typing import Any
 import torch
 
 from kernelproof.types import Flag, Rigor, Status
-from kernelproof.types.check_kinds import PROBE, PROBES, CheckKind
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.referee.checks.trials import Trials
@@ -26,8 +25,9 @@ from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import ProblemError, outputs_of
 from kernelproof.verifier.referee.inputs.shapes import Shapes, Way, strided
 from kernelproof.verifier.referee.inputs.variants import finite
-from kernelproof.verifier.referee.ledger import Ended, Ledger
+from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.sides.candidate_process import CandidateProcess
+from kernelproof.verifier.status_rules import PROBE, PROBES, Cause, CheckKind, Ended
 from kernelproof.verifier.workers.shared_memory import (
     SharedMemory,
     SharedSlot,
@@ -182,7 +182,7 @@ class Probes:
             settings = self._request.settings
             trials = Trials(self._oracle, slots, form, settings, self._device, scratch, candidate.ask)
             why = trials.try_arguments(probe.name, arguments)
-            candidate.ask({"op": "detach", "arenas": list(_ARENAS)}, seconds, Status.CRASH)
+            candidate.ask({"op": "detach", "arenas": list(_ARENAS)}, seconds, Cause.RAISED_IN_RUNNER)
         except Ended as ended:
             if ended.status is Status.INFRASTRUCTURE_ERROR:
                 raise
@@ -225,7 +225,7 @@ class Probes:
         """Why nothing more can be asked of the candidate, if so."""
         try:
             message = {"op": "detach", "arenas": list(_ARENAS)}
-            candidate.ask(message, self._request.settings.call_seconds, Status.CRASH)
+            candidate.ask(message, self._request.settings.call_seconds, Cause.RAISED_IN_RUNNER)
         except Ended:
             return BROKEN
         return ""

@@ -25,7 +25,15 @@ from typing import Any
 import torch
 
 from kernelproof.types import CheckOutcome, Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
-from kernelproof.types.check_kinds import (
+from kernelproof.verifier.contestant import loop
+from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.referee.correctness import comparing, tolerance
+from kernelproof.verifier.referee.correctness.oracle import FEW_LARGE, GROSS, Expected, Judgement, Oracle
+from kernelproof.verifier.referee.inputs.structure import Forms
+from kernelproof.verifier.referee.inputs.variants import ACCURATE, VARIANTS, Variant, finite, mixed_rows
+from kernelproof.verifier.referee.ledger import Ledger
+from kernelproof.verifier.referee.sides import starting
+from kernelproof.verifier.status_rules import (
     INPUTS_LATE,
     INPUTS_UNCHANGED,
     OUTPUT_APART,
@@ -33,26 +41,14 @@ from kernelproof.types.check_kinds import (
     REPEAT,
     RESULT_KEPT,
     VALUES,
+    Cause,
     CheckKind,
+    Ended,
 )
-from kernelproof.verifier.contestant import loop
-from kernelproof.verifier.contestant.encoding import tensors
-from kernelproof.verifier.referee.correctness import comparing, tolerance
-from kernelproof.verifier.referee.correctness.oracle import FEW_LARGE, GROSS, Expected, Judgement, Oracle
-from kernelproof.verifier.referee.inputs.structure import Forms
-from kernelproof.verifier.referee.inputs.variants import ACCURATE, VARIANTS, Variant, finite, mixed_rows
-from kernelproof.verifier.referee.ledger import Ended, Ledger
-from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.workers.shared_memory import MAX_SLOTS, SharedSlot, bits, same_bits
 from kernelproof.wording import counted
 
-_KEYS = (
-    ("type", Status.WRONG_DTYPE),
-    ("shape", Status.WRONG_SHAPE),
-    ("dtype", Status.WRONG_DTYPE),
-    ("device", Status.WRONG_DTYPE),
-    ("value", Status.WRONG_OUTPUT),
-)
+_KEYS = ("type", "shape", "dtype", "device", "value")
 
 
 def check_form(reply: dict[str, Any], wanted: loop.OutputMeta, ledger: Ledger) -> None:
@@ -65,22 +61,22 @@ def check_form(reply: dict[str, Any], wanted: loop.OutputMeta, ledger: Ledger) -
     found = output if isinstance(output, dict) else {}
     if _loose(found.get("structure")) != _loose(wanted.structure):
         seen = f"structure {found.get('structure')!s:.200} instead of {wanted.structure!s:.200}"
-        raise ledger.failed(Status.WRONG_SHAPE, OUTPUT_FORM, seen)
+        raise ledger.failed(OUTPUT_FORM, seen)
     leaves = found.get("leaves")
     if not isinstance(leaves, list) or len(leaves) != len(wanted.leaves):
-        raise ledger.failed(Status.WRONG_SHAPE, OUTPUT_FORM, "another number of outputs")
+        raise ledger.failed(OUTPUT_FORM, "another number of outputs")
     for index, (mine, other) in enumerate(zip(leaves, wanted.leaves, strict=True)):
         _check_leaf(index, mine if isinstance(mine, dict) else {}, other, ledger)
     if reply.get("copied") is not True:
-        raise ledger.failed(Status.WRONG_SHAPE, OUTPUT_FORM, "the outputs could not be copied")
+        raise ledger.failed(OUTPUT_FORM, "the outputs could not be copied")
 
 
 def _check_leaf(index: int, mine: dict[str, Any], wanted: dict[str, Any], ledger: Ledger) -> None:
-    for key, status in _KEYS:
+    for key in _KEYS:
         if mine.get(key) != wanted.get(key):
             seen = f"output {index}: {key} {mine.get(key)!s:.100} instead of {wanted.get(key)!s:.100}"
             figures = {"output": index, "found": str(mine.get(key))[:100], "expected": wanted.get(key)}
-            raise ledger.failed(status, OUTPUT_FORM, seen, figures)
+            raise ledger.failed(OUTPUT_FORM, seen, figures, fact=key)
     if mine.get("stride") != wanted.get("stride"):
         ledger.note_strides(index, str(mine.get("stride"))[:100], str(wanted.get("stride"))[:100])
 
@@ -103,7 +99,7 @@ _AS_LARGE_AS = {
     ErrorClass.TF32_CLASS: "products of TF32 or float16 operands",
     ErrorClass.HALF_CLASS: "products of bfloat16 operands",
 }
-Ask = Callable[[dict[str, Any], float, Status], dict[str, Any]]
+Ask = Callable[[dict[str, Any], float, Cause], dict[str, Any]]
 
 
 class Trials:
@@ -223,12 +219,12 @@ class Trials:
         for index, (view, pristine) in enumerate(zip(slot.views, tensors(arguments), strict=True)):
             if not same_bits(view, pristine):
                 seen = f"input {index} was changed"
-                raise self._ledger.failed(Status.MUTATED_INPUT, INPUTS_UNCHANGED, seen, {"input": index})
+                raise self._ledger.failed(INPUTS_UNCHANGED, seen, {"input": index})
 
     def _call(self, slot: SharedSlot, seed: int, **more: Any) -> dict[str, Any]:
         starting.make_room(self._device, slot.input_bytes)
         message = {"op": "call", "seed": seed, **slot.message(), **more}
-        return self._ask(message, self._settings.call_seconds, Status.RUNTIME_ERROR)
+        return self._ask(message, self._settings.call_seconds, Cause.RAISED_IN_CALL)
 
     def _check_values(self, expected: Expected, slot: SharedSlot) -> None:
         check, judged = VALUES.of(expected.name), self._oracle.judge(expected, slot.outputs)
@@ -263,7 +259,7 @@ class Trials:
         if expected.name.startswith("drawn") and error.relative_norm > tolerance.HALF_FLOOR:
             seen = "; ".join(filter(None, (seen, self._ledger.own_weights)))
         figures = error.model_dump(mode="json")
-        return self._ledger.failed(Status.WRONG_OUTPUT, check, seen, figures)
+        return self._ledger.failed(check, seen, figures)
 
     def _repeat(self, expected: Expected) -> None:
         """The first trial once more, at other addresses where there are any; on a GPU its inputs are then
@@ -288,7 +284,7 @@ class Trials:
             self._ledger.errors.append(wrong)
             seen = f"right once, then output {wrong.output}: {wrong.verdict}"
             figures = wrong.model_dump(mode="json")
-            raise self._ledger.failed(Status.NONDETERMINISTIC, REPEAT, seen, figures)
+            raise self._ledger.failed(REPEAT, seen, figures)
         self._ledger.determinism = Determinism.WITHIN_ERROR
         self._ledger.passed(REPEAT, "other bits, within the tolerance")
 
@@ -310,7 +306,7 @@ class Trials:
             if self._oracle.judge(expected, slot.outputs).wrong is not None:
                 return
         seen = "right only when its inputs are there before it is called"
-        raise self._ledger.failed(Status.WRONG_OUTPUT, INPUTS_LATE, seen)
+        raise self._ledger.failed(INPUTS_LATE, seen)
 
     def _kept_result(self, aliased: bool) -> None:
         """A result must survive its inputs' being overwritten, and a second call."""
@@ -342,9 +338,9 @@ class Trials:
         """Has the kept result copied out again, and compares it with what it was."""
         slot.poison()
         message = {"op": "again", "outputs": slot.message()["outputs"]}
-        self._ask(message, self._settings.call_seconds, Status.RUNTIME_ERROR)
+        self._ask(message, self._settings.call_seconds, Cause.RAISED_IN_CALL)
         if not all(torch.equal(bits(now), then) for now, then in zip(slot.outputs, before, strict=True)):
-            raise self._ledger.failed(Status.WRONG_OUTPUT, check, otherwise)
+            raise self._ledger.failed(check, otherwise)
         self._ledger.passed(check, "the result is unchanged")
 
 

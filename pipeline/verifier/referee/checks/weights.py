@@ -21,13 +21,13 @@ from typing import Any
 import torch
 from torch.nn.modules.batchnorm import _NormBase
 
-from kernelproof.types import Flag, Status, VerifySettings
-from kernelproof.types.check_kinds import STATE_UNCHANGED, STATE_UPDATED
+from kernelproof.types import Flag, VerifySettings
 from kernelproof.verifier.referee.correctness.comparing import CHUNK
 from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import mapped
 from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.sides.candidate_process import CandidateProcess
+from kernelproof.verifier.status_rules import STATE_UNCHANGED, STATE_UPDATED, Cause
 from kernelproof.verifier.workers.shared_memory import SharedSlot, SharedWeights, same_bits
 from kernelproof.wording import counted
 
@@ -65,12 +65,12 @@ class State:
             why = "no tensor matched by name" if not candidate.shared else "the reference changes its own"
             self._ledger.skipped(STATE_UNCHANGED, why)
             return
-        missing = candidate.read_state(kept, Status.RUNTIME_ERROR)
+        missing = candidate.read_state(kept, Cause.RAISED_IN_CALL)
         for name in sorted(kept - missing):
             before = candidate.folded.get(name, self._pristine.views[name])
             if not same_bits(self._weights.views[name].to(before.device), before):
                 seen = f"{name} was changed by forward"
-                raise self._ledger.failed(Status.MUTATED_INPUT, STATE_UNCHANGED, seen, {"name": name})
+                raise self._ledger.failed(STATE_UNCHANGED, seen, {"name": name})
         counts = {"compared": len(kept - missing), "no_longer_there": len(missing)}
         self._ledger.passed(STATE_UNCHANGED, "the same bytes after all trials", counts)
 
@@ -83,9 +83,9 @@ class State:
             return
         # A tensor that starts with the candidate's own values ends elsewhere, too.
         there = self._moving & candidate.shared - candidate.folded.keys()
-        there -= candidate.read_state(there, Status.RUNTIME_ERROR)
+        there -= candidate.read_state(there, Cause.RAISED_IN_CALL)
         state = self._stepped(candidate, there, slot, device)
-        there -= candidate.read_state(there, Status.RUNTIME_ERROR)
+        there -= candidate.read_state(there, Cause.RAISED_IN_CALL)
         mine, initial = self._weights.views, self._pristine.views
         wrong = {name for name in there if not _follows(mine[name], state[name], initial[name])}
         missing = self._moving - there
@@ -107,10 +107,10 @@ class State:
         for name in self._moving:
             state[name].copy_(self._pristine.views[name])
         self._oracle.native(arguments, seed)
-        candidate.write_state(there, self._weights, self._pristine.views, Status.RUNTIME_ERROR)
+        candidate.write_state(there, self._weights, self._pristine.views, Cause.RAISED_IN_CALL)
         slot.fill(arguments)
         message = {"op": "call", "seed": seed, **slot.message()}
-        candidate.ask(message, self._settings.call_seconds, Status.RUNTIME_ERROR)
+        candidate.ask(message, self._settings.call_seconds, Cause.RAISED_IN_CALL)
         return self._oracle.model.state_dict()
 
 
@@ -223,4 +223,4 @@ class OtherWeights:
         self, candidate: CandidateProcess, names: Collection[str], values: Mapping[str, torch.Tensor]
     ) -> None:
         shared = candidate.shared & set(names)
-        candidate.write_state(shared, self._weights, values, Status.RUNTIME_ERROR)
+        candidate.write_state(shared, self._weights, values, Cause.RAISED_IN_CALL)

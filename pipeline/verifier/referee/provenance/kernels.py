@@ -15,14 +15,14 @@ import torch
 
 from kernelproof.backends import backend
 from kernelproof.types import Build, BuildState, Kernels, Origin, Status, VerifySettings
-from kernelproof.types.check_kinds import OWN_COMPUTE, OWN_KERNEL
 from kernelproof.verifier.contestant.profiling import Watched
 from kernelproof.verifier.referee.checks.trials import Ask
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError
-from kernelproof.verifier.referee.ledger import Ended, Ledger
+from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.provenance.origins import Evidence, evidence
 from kernelproof.verifier.referee.provenance.replaced import CONVOLUTION, PRODUCT, Replaced, Works, replaced
 from kernelproof.verifier.referee.provenance.reports import OWN, Report, read_report
+from kernelproof.verifier.status_rules import OWN_COMPUTE, OWN_KERNEL, Cause, Ended
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from kernelproof.verifier.workers.shared_memory import SharedSlot
 from kernelproof.wording import counted
@@ -84,7 +84,7 @@ def check_kernels(
 
     def traced() -> Report:
         try:
-            return read_report(ask(message, seconds, Status.RUNTIME_ERROR), ledger.builds, shown)
+            return read_report(ask(message, seconds, Cause.RAISED_IN_CALL), ledger.builds, shown)
         except Ended as ended:
             if ended.status is not Status.RUNTIME_ERROR:
                 raise
@@ -95,7 +95,7 @@ def check_kernels(
     report = traced()
     if report.kernels.raised:
         # A candidate that raises in this untraced call, too, ends by it.
-        ask(message | {"op": "call"}, seconds, Status.RUNTIME_ERROR)
+        ask(message | {"op": "call"}, seconds, Cause.RAISED_IN_CALL)
         report = traced()
     works = expected()
     replacement = replaced(works, report.works) if works is not None and report.works is not None else None
@@ -133,14 +133,14 @@ def _judge(
         why = lacking(kernels, ledger.builds, shown, replacement)
         if why:
             ledger.kernels = kernels
-            raise ledger.failed(Status.NO_CUSTOM_KERNEL, own_kernel, why, figures)
+            raise ledger.failed(own_kernel, why, figures)
         ledger.passed(own_kernel, _summary(kernels, ledger.builds), figures)
     if settings.purity == "own-compute":
         others = library_compute(kernels)
         if others or kernels.raised:
             ledger.kernels = kernels
             seen = f"libraries computed too: {_names(others)}" if others else f"not seen: {kernels.trouble}"
-            raise ledger.failed(Status.NO_CUSTOM_KERNEL, own_compute, seen, figures)
+            raise ledger.failed(own_compute, seen, figures)
         if kernels.trouble and not kernels.launches:
             ledger.skipped(own_compute, kernels.trouble, figures)
         else:

@@ -11,13 +11,19 @@ from typing import Any
 import torch
 
 from kernelproof.backends import backend
-from kernelproof.types import Status, VerifySettings
-from kernelproof.types.check_kinds import WEIGHTS
+from kernelproof.types import VerifySettings
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build.compiler_output import refusal
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
-from kernelproof.verifier.referee.ledger import Ended, Ledger
+from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.sides import starting
+from kernelproof.verifier.status_rules import (
+    WEIGHTS,
+    Cause,
+    Ended,
+    cause_of_exception,
+    cause_of_process_end,
+)
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedWeights, same_bits
 from kernelproof.wording import counted
@@ -71,9 +77,9 @@ class CandidateProcess:
         seconds = self._settings.load_seconds
         load = {"op": "load", "source": request.source, "seed": seed}
         with _opened(request.first_calls) as fds:
-            self.ask(load, seconds, Status.LOAD_ERROR, fds)
+            self.ask(load, seconds, Cause.RAISED_IN_LOAD, fds)
         message = {"op": "construct", "class": "ModelNew", "arguments": arguments, "seed": seed}
-        return self.ask(message, seconds, Status.LOAD_ERROR)
+        return self.ask(message, seconds, Cause.RAISED_IN_LOAD)
 
     def wait_started(self) -> None:
         """Waits until the process is up. Raises Ended when it does not come."""
@@ -91,7 +97,7 @@ class CandidateProcess:
         try:
             starting.attach(self.contestant, self._memory, starting.CANDIDATE_ARENAS, self._settings)
         except (ContestantFailed, ContestantGone) as error:
-            raise self.ended(error, Status.CRASH, seconds) from None
+            raise self.ended(error, Cause.RAISED_IN_RUNNER, seconds) from None
         found = reply.get("state")
         mine = found if isinstance(found, dict) else {}
         self._shared = {
@@ -102,13 +108,14 @@ class CandidateProcess:
         self.own_names = frozenset(map(str, mine.keys() - self._shared.keys()))
         self.differed, self.folded = frozenset(), {}
         if self._shared:
-            self.read_state(self._shared, Status.LOAD_ERROR, seconds)
+            self.read_state(self._shared, Cause.RAISED_IN_LOAD, seconds)
             self.differed = frozenset(
                 name for name in self._shared if not same_bits(weights.views[name], pristine.views[name])
             )
             kept = self._shared.keys() & set(keep)
             self.folded = {name: weights.views[name].to("cpu", copy=True) for name in kept}
-            self.write_state(self._shared.keys() - kept, weights, pristine.views, Status.LOAD_ERROR, seconds)
+            rest = self._shared.keys() - kept
+            self.write_state(rest, weights, pristine.views, Cause.RAISED_IN_LOAD, seconds)
         self._record_weights(len(weights.specs), len(mine))
         self._ledger.own_weights = self._own(weights.specs, mine)
 
@@ -149,7 +156,7 @@ class CandidateProcess:
         """Names of the tensors that reference and candidate have in common."""
         return set(self._shared)
 
-    def read_state(self, names: Collection[str], failure: Status, seconds: float | None = None) -> set[str]:
+    def read_state(self, names: Collection[str], failure: Cause, seconds: float | None = None) -> set[str]:
         """Has it copy these tensors to where the weights lie that it shares; which of them it has no more."""
         tensors = {name: self._shared[name] for name in names}
         reply = self.ask({"op": "state", "tensors": tensors}, seconds or self._settings.call_seconds, failure)
@@ -161,7 +168,7 @@ class CandidateProcess:
         names: Collection[str],
         weights: SharedWeights,
         values: Mapping[str, torch.Tensor],
-        failure: Status,
+        failure: Cause,
         seconds: float | None = None,
     ) -> None:
         """Gives these tensors of the candidate's their values, by way of the `weights` that it shares."""
@@ -173,7 +180,7 @@ class CandidateProcess:
         self.ask(message, seconds or self._settings.call_seconds, failure)
 
     def ask(
-        self, message: dict[str, Any], seconds: float, failure: Status, fds: Sequence[int] = ()
+        self, message: dict[str, Any], seconds: float, failure: Cause, fds: Sequence[int] = ()
     ) -> dict[str, Any]:
         """Asks the contestant; a failure there ends the verification with the fitting status.
 
@@ -188,23 +195,13 @@ class CandidateProcess:
             raise self.ended(error, failure, seconds) from None
 
     def ended(
-        self, error: ContestantFailed | ContestantGone, failure: Status, seconds: float | None = None
+        self, error: ContestantFailed | ContestantGone, failure: Cause, seconds: float | None = None
     ) -> Ended:
-        """How the verification ends when the contestant failed so; `failure`: when it raised; `seconds`: what
-        it had to answer."""
+        """How the verification ends when the contestant failed so. `failure`: the cause where it raised;
+        `seconds`: what it had to answer."""
         self.take_builds()
         if isinstance(error, ContestantFailed):
-            if error.kind == "oom":
-                return Ended(Status.OUT_OF_MEMORY, f"it ran out of memory: {error.message}", error.traceback)
-            if error.kind == "uninterpretable" and self._device.type == "cpu" and self._on_gpu:
-                why = f"this machine has no GPU, and the interpreter cannot run a kernel: {error.message}"
-                return Ended(Status.BUILT_NOT_RUN, why[:500], error.traceback)
-            if error.kind == "compile":
-                return Ended(Status.BUILD_ERROR, refusal(error.type, error.message), error.traceback)
-            broken = self._ledger.build_failure(error.message)
-            if broken is not None:
-                return broken
-            return Ended(failure, _raised(error)[:500], error.traceback)
+            return self._ended_by_exception(error, failure)
         outcome = error.outcome
         if outcome.state in ("ok", "error", "crash", "lost"):  # its own end, not ours
             ending = f"signal {outcome.signal}" if outcome.signal else f"exit {outcome.exit_code}"
@@ -212,24 +209,40 @@ class CandidateProcess:
         else:
             ours = outcome.state == "killed" and outcome.reason in ("closed", "killed")
             ending = "stopped by us" if ours else outcome.reason
+        limit = "" if seconds is None else f" of {seconds:.3g} s"
         details = "\n".join(part for part in (outcome.stdout, outcome.stderr) if part)
-        if outcome.state == "memory":
-            return Ended(Status.OUT_OF_MEMORY, "its processes exceeded the memory limit", details)
-        if error.is_ours:
-            return Ended(Status.INFRASTRUCTURE_ERROR, f"its process was lost: {outcome.reason}", details)
-        if error.timed_out:
-            limit = "" if seconds is None else f" of {seconds:.3g} s"
-            return Ended(Status.TIMEOUT, f"it did not answer within its time limit{limit}", details)
-        if outcome.state in ("timeout", "cpu"):
-            return Ended(Status.TIMEOUT, f"it exceeded its {outcome.state} limit", details)
-        return Ended(Status.CRASH, f"{error} ({ending})", details)
+        cause = cause_of_process_end(outcome.state, is_ours=error.is_ours, timed_out=error.timed_out)
+        match cause:
+            case Cause.ABOVE_MEMORY:
+                return cause.ended("its processes exceeded the memory limit", details)
+            case Cause.KILLED_FROM_OUTSIDE:
+                return cause.ended(f"its process was lost: {outcome.reason}", details)
+            case Cause.NO_ANSWER:
+                return cause.ended(f"it did not answer within its time limit{limit}", details)
+            case Cause.ABOVE_TIME:
+                return cause.ended(f"it exceeded its {outcome.state} limit", details)
+        return cause.ended(f"{error} ({ending})", details)
+
+    def _ended_by_exception(self, error: ContestantFailed, failure: Cause) -> Ended:
+        interpreted = self._device.type == "cpu" and self._on_gpu
+        cause = cause_of_exception(error.kind, failure, interpreted=interpreted)
+        if cause is Cause.RAISED_NO_MEMORY:
+            return cause.ended(f"it ran out of memory: {error.message}", error.traceback)
+        if cause is Cause.NOT_INTERPRETABLE:
+            why = f"this machine has no GPU, and the interpreter cannot run a kernel: {error.message}"
+            return cause.ended(why[:500], error.traceback)
+        if cause is Cause.NOT_COMPILED:
+            return cause.ended(refusal(error.type, error.message), error.traceback)
+        # An exception about an extension that was not built is that build's failure.
+        broken = self._ledger.build_failure(error.message)
+        return broken or failure.ended(_raised(error)[:500], error.traceback)
 
     def attach(self, message: dict[str, Any], fds: Sequence[int]) -> None:
         """Gives the process more memory to share. Raises as `ask` does."""
         try:
             self.contestant.ask(message, seconds=self._settings.load_seconds, fds=fds)
         except (ContestantFailed, ContestantGone) as error:
-            raise self.ended(error, Status.CRASH) from None
+            raise self.ended(error, Cause.RAISED_IN_RUNNER) from None
 
     def take_builds(self) -> None:
         """Notes what the candidate had built so far."""

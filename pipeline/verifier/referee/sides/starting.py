@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 from kernelproof.backends import backend
-from kernelproof.types import Build, BuildRequest, BuildState, Status, VerifySettings
+from kernelproof.types import Build, BuildRequest, BuildState, VerifySettings
 from kernelproof.verifier.contestant import encoding
 from kernelproof.verifier.referee.environment import minor_number
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
-from kernelproof.verifier.referee.ledger import Ended
+from kernelproof.verifier.status_rules import Cause, Ended
 from kernelproof.verifier.workers.client import (
     BuildService,
     Contestant,
@@ -145,7 +145,7 @@ def _starting() -> Iterator[None]:
     except (ContestantFailed, ContestantGone) as error:
         details = error.traceback if isinstance(error, ContestantFailed) else error.outcome.stderr
         why = f"the sandboxed process did not start: {error}"
-        raise Ended(Status.INFRASTRUCTURE_ERROR, why, details) from None
+        raise Cause.NOT_STARTED.ended(why, details) from None
 
 
 def seat_baseline(
@@ -201,7 +201,7 @@ def give_baseline(
 
 def baseline_failed(error: ContestantFailed | ContestantGone) -> Ended:
     """How a verification ends when the baseline's process failed: no fault of the candidate's."""
-    return Ended(Status.INFRASTRUCTURE_ERROR, f"the baseline's process failed: {error}")
+    return Cause.BASELINE_FAILED.ended(f"the baseline's process failed: {error}")
 
 
 def init_arguments(loaded: LoadedProblem) -> list[Any]:
@@ -214,7 +214,7 @@ def init_arguments(loaded: LoadedProblem) -> list[Any]:
         return [encoding.encode(argument, refuse) for argument in loaded.init_arguments()]
     except TypeError as error:
         why = f"the problem cannot be handed over: {error}"
-        raise Ended(Status.INFRASTRUCTURE_ERROR, why) from None
+        raise Cause.PROBLEM_FAILED.ended(why) from None
 
 
 def no_builds(request: BuildRequest) -> Build:

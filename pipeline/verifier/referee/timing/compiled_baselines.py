@@ -28,12 +28,13 @@ from kernelproof.types.record import FrozenRecord
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.referee.environment import loaded_files
 from kernelproof.verifier.referee.inputs.problem import ProblemError
-from kernelproof.verifier.referee.ledger import Ended, clean
+from kernelproof.verifier.referee.ledger import clean
 from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.timing import claim, stats
 from kernelproof.verifier.referee.timing.pace import pace_of, unresolved_because
 from kernelproof.verifier.referee.timing.rounds import Timed
 from kernelproof.verifier.referee.timing.timed_outputs import Subject
+from kernelproof.verifier.status_rules import Ended
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone, Equipment
 from kernelproof.verifier.workers.shared_memory import SharedMemory
 from kernelproof.wording import counted

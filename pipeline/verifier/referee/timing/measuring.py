@@ -11,19 +11,7 @@ from statistics import median
 
 import torch
 
-from kernelproof.types import Ceilings, Measurement, Replayed, Roofline, Status, VerifySettings
-from kernelproof.types.check_kinds import (
-    BASELINE_ALONE,
-    BEYOND_ROOFLINE,
-    CACHE_EMPTIED,
-    HOST_CLOCK,
-    INSIDE_CLOCK,
-    RESOLVED,
-    RESULTS_LATE,
-    TIMED_INPUTS,
-    TIMED_OUTPUTS,
-    UNDISTURBED,
-)
+from kernelproof.types import Ceilings, Measurement, Replayed, Roofline, VerifySettings
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.referee.correctness.oracle import Oracle
@@ -40,6 +28,19 @@ from kernelproof.verifier.referee.timing.rounds import LEFT_OUT, OVERWRITTEN, St
 from kernelproof.verifier.referee.timing.sameness import aa_spread
 from kernelproof.verifier.referee.timing.stopping import StoppingRule
 from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
+from kernelproof.verifier.status_rules import (
+    BASELINE_ALONE,
+    BEYOND_ROOFLINE,
+    CACHE_EMPTIED,
+    HOST_CLOCK,
+    INSIDE_CLOCK,
+    RESOLVED,
+    RESULTS_LATE,
+    TIMED_INPUTS,
+    TIMED_OUTPUTS,
+    UNDISTURBED,
+    Cause,
+)
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from kernelproof.verifier.workers.pool import WarmPool
 from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
@@ -85,7 +86,7 @@ class Measuring:
         try:
             timed = stopwatch.run(number)
         except (ContestantFailed, ContestantGone) as error:
-            raise candidate.ended(error, Status.RUNTIME_ERROR) from None
+            raise candidate.ended(error, Cause.RAISED_IN_CALL) from None
         self._last = stopwatch
         self._add(timed)
         self._judge_rounds(timed)
@@ -221,22 +222,22 @@ class Measuring:
             ledger.errors.append(timed.bad)
             seen = f"output {timed.bad.output} of a timed call: {timed.bad.verdict}"
             figures = timed.bad.model_dump(mode="json")
-            raise ledger.failed(Status.WRONG_OUTPUT, TIMED_OUTPUTS, seen, figures)
+            raise ledger.failed(TIMED_OUTPUTS, seen, figures)
         if timed.failure == "inputs_unchanged":
             seen = "an input of a timed call was changed"
-            raise ledger.failed(Status.MUTATED_INPUT, TIMED_INPUTS, seen)
+            raise ledger.failed(TIMED_INPUTS, seen)
         if timed.failure == "results_late":
             seen = "elements of a result changed after the reply: its device was not done"
-            raise ledger.failed(Status.CHEATING, RESULTS_LATE, seen)
+            raise ledger.failed(RESULTS_LATE, seen)
         if timed.failure == LEFT_OUT:
             seen = "the work that empties it was left out"
-            raise ledger.failed(Status.CHEATING, CACHE_EMPTIED, seen)
+            raise ledger.failed(CACHE_EMPTIED, seen)
         if timed.failure == OVERWRITTEN:
             seen = "memory of its process that is not the program's own was overwritten"
-            raise ledger.failed(Status.RUNTIME_ERROR, CACHE_EMPTIED, seen)
+            raise ledger.failed(CACHE_EMPTIED, seen, fact="overwritten")
         if timed.failure == "inside_clock":
             seen = "it reported times that no call can have taken"
-            raise ledger.failed(Status.CHEATING, INSIDE_CLOCK, seen)
+            raise ledger.failed(INSIDE_CLOCK, seen)
 
     def _ceilings(self, baseline: Contestant) -> Ceilings:
         """The device's ceilings and its A/A spread of today, both from the cache where they are known."""
@@ -278,7 +279,7 @@ class Measuring:
         if roofline.impossible(bound, measured.candidate_ms):
             excuse = self._excuse_beyond(bound, measured.candidate_ms)
             if excuse is None:
-                raise self.ledger.failed(Status.CHEATING, BEYOND_ROOFLINE, seen, figures)
+                raise self.ledger.failed(BEYOND_ROOFLINE, seen, figures)
             self.ledger.skipped(BEYOND_ROOFLINE, f"{seen}; {excuse}", figures)
             return
         if bound.fraction > roofline.BEYOND:
@@ -323,7 +324,7 @@ class Measuring:
             seen = f"{seen}: {unseen:.4g} ms a call are certainly not on its own clock"
             excuse = self._excuse_unseen()
             if excuse is None:
-                raise self.ledger.failed(Status.CHEATING, HOST_CLOCK, seen, figures)
+                raise self.ledger.failed(HOST_CLOCK, seen, figures)
             seen = f"{seen}; {excuse}"
         if measured.unseen_ms > 0:
             seen = (
