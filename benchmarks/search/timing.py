@@ -18,7 +18,7 @@ from benchmarks.search.verdicts import Verifier, measurement
 from kernelproof.choices import Rigor
 from kernelproof.runs.strategies import Proposal, Result
 from kernelproof.types import Interval, Measurement, Pace, Problem
-from kernelproof.verifier.referee.timing.claim import CLEARLY_SLOWER
+from kernelproof.verifier.referee.timing.pace import CLEARLY_SLOWER
 from kernelproof.verifier.referee.timing.stopping import StoppingRule
 
 MEDIAN = 1.96 * 1.2533

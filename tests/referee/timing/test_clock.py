@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernelproof.types import Pace, VerifySettings
 from kernelproof.verifier.contestant import loop
-from kernelproof.verifier.referee.timing import claim, clock
+from kernelproof.verifier.referee.timing import claim, clock, pace
 from kernelproof.verifier.referee.timing.pace import SAME_WITHIN
 from kernelproof.verifier.referee.timing.stopping import Stop, StoppingRule
 
@@ -206,7 +206,7 @@ def test_a_baseline_that_is_slowed_counts_as_fast_as_it_is_alone(factor: float) 
     told = claim.conclude(rounds, backend="cuda", alone=alone(1.0))
     assert told.speedup == pytest.approx(claim.timing_of("cuda").alone_slack)
     assert told.baseline_ms == pytest.approx(claim.timing_of("cuda").alone_slack)
-    assert claim.slowed_by(rounds, alone(1.0)[0]) == pytest.approx(factor)
+    assert pace.slowed_by(rounds, alone(1.0)[0]) == pytest.approx(factor)
     assert told.pace is Pace.UNRESOLVED
 
 
@@ -220,7 +220,7 @@ def test_a_baseline_that_is_slowed_in_every_pair_tells_no_pace(second: float, sl
             for _ in range(10)
         ]
     known = {0: alone(2.0)[0], 1: alone(2.0)[0]}
-    assert claim.much_slowed(rounds, known) is slowed
+    assert pace.much_slowed(rounds, known) is slowed
     told = claim.conclude(rounds, backend="cuda", alone=known)
     assert told.pace is Pace.UNRESOLVED  # else: two modes
     because = "much slower beside it than alone" if slowed else "fall into two groups"
@@ -258,7 +258,7 @@ def test_work_that_is_left_for_the_baselines_block_to_wait_for_gains_nothing(lef
 def test_a_baseline_that_was_disturbed_in_every_second_round_claims_nothing() -> None:
     rounds = [clock.Round("BC", [b] * 4, [1.0] * 4, 6.0, 4 * b + 2) for b in (1.0, 5.0) * 6]
     told = claim.conclude(rounds, backend="cuda", alone=alone(1.0))
-    assert claim.two_modes(rounds)
+    assert pace.two_modes(rounds)
     assert told.pace is Pace.UNRESOLVED
     assert told.speedup <= claim.REACH
 
@@ -290,9 +290,9 @@ def test_what_only_the_spread_of_the_rounds_forbids_to_claim_is_measured_on() ->
 
     told = claim.conclude(rounds(1.03, 0.04), backend="cuda")
     assert told.pace is not Pace.FASTER
-    assert claim.undecided(told)
+    assert pace.undecided(told)
     for baseline, noise in ((1.03, 0.0), (1.0, 0.04), (1.5, 0.04)):
-        assert not claim.undecided(claim.conclude(rounds(baseline, noise), backend="cuda"))
+        assert not pace.undecided(claim.conclude(rounds(baseline, noise), backend="cuda"))
 
 
 def test_pairs_that_disagree_decide_nothing() -> None:
@@ -331,7 +331,7 @@ def test_blocks_of_one_call_and_of_two_are_no_two_modes_of_who_is_far_slower() -
         clock.Round(order, [1.4 + 0.3 * (calls == 1)] * calls, [76.0] * calls, 78.0 * calls, 4.0 * calls)
         for order, calls in (("BC", 1), ("CB", 2), ("CB", 2), ("BC", 1))
     ]
-    assert claim.two_modes(slow)
+    assert pace.two_modes(slow)
     assert claim.conclude(slow, backend="cuda").pace is Pace.SLOWER
 
 

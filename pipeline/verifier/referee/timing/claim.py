@@ -29,34 +29,16 @@ from statistics import median
 
 from kernelproof import backends
 from kernelproof.backends import Timing
-from kernelproof.types import Interval, Measurement, Pace, Rigor
+from kernelproof.types import Interval, Measurement, Rigor
 from kernelproof.verifier.referee.timing import clock, stats
 from kernelproof.verifier.referee.timing.clock import Alone, Round
-from kernelproof.verifier.referee.timing.pace import (
-    CLAIM_FLOOR,
-    pace_of,
-    resolution,
-    surely_slower,
-    unresolved_because,
-)
+from kernelproof.verifier.referee.timing.pace import decide, resolution
 
 REACH = 1.015
 """A claim is at most so many times what the outer clock alone surely shows."""
 RISK = 0.01
 """Chance that the outer clock's bound is beyond the truth, at one look. A measurement is looked at several
 times; simulated over all looks it is below 0.025 (tests/referee/timing/test_mixtures.py)."""
-WIDEST = {Rigor.QUICK: 0.25, Rigor.STANDARD: 0.15, Rigor.PUBLISH: 0.10}
-"""Half-width of the log-ratio's interval beyond which a measurement of this rigor decides nothing."""
-MUCH_SLOWED = 0.5
-"""A baseline that is slower by more than this in every pair of processes was disturbed: `unresolved`."""
-SLOWED_MS = 0.03
-"""And by more than this: launches may take so much longer right after a process continues."""
-MODES_APART, MODE_SHARE, MODE_WIDTHS = 0.05, 0.2, 6.0
-"""The baseline has two modes when its blocks fall into two groups, each at least this share of them, whose
-medians are this fraction and so many times their own spread apart."""
-CLEARLY_SLOWER = 0.5
-"""Below this speedup the last per cent does not matter: the fewest rounds are enough, however wide, and modes
-of the baseline or what disturbed it decide nothing. Blocks of one call and of two may look like modes."""
 _LEAST = 1e-6
 """Of a baseline's call: no candidate takes less."""
 LAUNCH_BOUND_MS = 0.02
@@ -205,12 +187,7 @@ def conclude(
     smallest = resolution(spread, device_spread)
     # The outer clock may show too little where other programs want the core, so the inner one counts as well.
     highest = stats.exponential(Interval(low=logs.low, high=max(logs.high, inner))).high
-    pace = pace_of(interval, smallest, highest)
-    widest = math.inf if surely_slower(highest, smallest) else WIDEST[rigor]
-    doubts = _doubts(rounds, alone or {}, logs, widest)
-    because = "; ".join(filter(None, (unresolved_because(interval, smallest, highest), *doubts)))
-    if doubts:
-        pace = Pace.UNRESOLVED
+    pace, because = decide(rounds, alone or {}, logs, highest, smallest, rigor)
     baseline, inside = clock.baseline_ms(fair), clock.inside_ms(rounds)
     candidate = baseline * math.exp(-reach.estimate)
     return Measurement(
@@ -236,68 +213,3 @@ def conclude(
         calls=tuple(len(r.candidate) for r in rounds),
         launch_bound=timing_of(backend).launches and inside < LAUNCH_BOUND_MS,
     )
-
-
-def _doubts(
-    rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]], logs: Interval, widest: float
-) -> list[str]:
-    """Why these rounds tell no pace, whatever their interval says. `logs`: that interval, of log-ratios;
-    `widest`: what half of it may be."""
-    found = []
-    if logs.high > math.log(CLEARLY_SLOWER):
-        if two_modes(rounds):
-            found.append("the baseline's blocks fall into two groups")
-        if much_slowed(rounds, alone):
-            found.append("the baseline was much slower beside it than alone")
-    width = stats.half_width(logs)
-    if width > widest:
-        found.append(f"half of its interval is {100 * width:.3g} % wide, {100 * widest:.3g} % is allowed")
-    return found
-
-
-def two_modes(rounds: Sequence[Round]) -> bool:
-    """Whether the baseline's blocks fall into two groups, so that a ratio to it says little.
-
-    They are parted where their sorted times are furthest apart.
-    """
-    logs = sorted(math.log(clock.call_ms(r.baseline)) for r in rounds)
-    least = max(2, math.ceil(MODE_SHARE * len(logs)))
-    if len(logs) < 2 * least:
-        return False
-    cut = max(range(least, len(logs) - least + 1), key=lambda n: logs[n] - logs[n - 1])
-    lower, upper = logs[:cut], logs[cut:]
-    spread = max(stats.deviation(lower), stats.deviation(upper))
-    apart = median(upper) - median(lower)
-    return apart > max(MODES_APART, MODE_WIDTHS * spread)
-
-
-def undecided(measurement: Measurement) -> bool:
-    """Whether only the rounds' own A/A spread forbids to claim a difference: more of them make it less."""
-    shown = pace_of(measurement.speedup_interval, CLAIM_FLOOR)
-    return shown in (Pace.FASTER, Pace.SLOWER) and measurement.pace is not shown
-
-
-def much_slowed(rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]]) -> bool:
-    """Whether even the fastest quarter of the baseline's blocks was much slower beside the candidate than
-    after it was gone, in every pair of processes after which the baseline was measured alone.
-
-    The candidate may be the cause, or other work on the machine, so this is no accusation.
-    """
-    slowed = [
-        slowed_by([r for r in rounds if r.session == n], found, rank=0.25) for n, found in alone.items()
-    ]
-    return bool(slowed) and min(slowed) > MUCH_SLOWED
-
-
-def slowed_by(rounds: Sequence[Round], alone: Sequence[Alone], *, rank: float = 0.5) -> float:
-    """How much slower the baseline was beside the candidate than alone, as a fraction; 0 or more.
-
-    The median of the rounds is compared, as it enters the ratio. A verdict on honesty uses another `rank`: an
-    occasional disturbance leaves the fastest quarter (0.25) as it was, a candidate that always disturbs does
-    not.
-    """
-    if not alone:
-        return 0.0
-    times = sorted(clock.call_ms(r.baseline) for r in rounds)
-    beside, known = times[int(rank * len(times))], median(clock.call_ms(block.calls) for block in alone)
-    return max(0.0, beside / known - 1) if beside - known > SLOWED_MS else 0.0

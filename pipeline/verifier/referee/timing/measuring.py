@@ -21,7 +21,7 @@ from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.roofline import ceilings, roofline
 from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.sides.candidate_process import CandidateProcess
-from kernelproof.verifier.referee.timing import claim, clock
+from kernelproof.verifier.referee.timing import claim, clock, pace
 from kernelproof.verifier.referee.timing.compiled_baselines import CompiledBaselines, ProcessSetup
 from kernelproof.verifier.referee.timing.disturbance import Watch
 from kernelproof.verifier.referee.timing.rounds import LEFT_OUT, OVERWRITTEN, Stopwatch, Timed
@@ -124,7 +124,7 @@ class Measuring:
 
     def much_slowed(self) -> bool:
         """Whether the baseline was much slower beside the candidate, and no block was disturbed."""
-        return not self.timed.disturbed and claim.much_slowed(self.timed.rounds, self.timed.alone)
+        return not self.timed.disturbed and pace.much_slowed(self.timed.rounds, self.timed.alone)
 
     def conclude(self, baseline: Contestant) -> None:
         """The verdict on the times; the candidate's process has ended. Raises Ended for a false claim."""
@@ -345,13 +345,13 @@ class Measuring:
 
     def _judge_baseline(self) -> None:
         rounds, alone = self.timed.rounds, [block for found in self.timed.alone.values() for block in found]
-        slowed, allowed = claim.slowed_by(rounds, alone), claim.timing_of(self.settings.backend).slowed
+        slowed, allowed = pace.slowed_by(rounds, alone), claim.timing_of(self.settings.backend).slowed
         beside, after = clock.baseline_ms(rounds), median(clock.call_ms(block.calls) for block in alone)
         figures = {"beside_ms": beside, "alone_ms": after, "slowed_by": slowed}
         seen = f"{beside:.4g} ms beside it, {after:.4g} ms after it was gone"
-        if claim.much_slowed(rounds, self.timed.alone):
+        if pace.much_slowed(rounds, self.timed.alone):
             seen = f"{seen}, in every pair of processes: something disturbed the baseline"
-        elif claim.two_modes(rounds):
+        elif pace.two_modes(rounds):
             seen = f"{seen}: its blocks fall into two groups"
         elif slowed > allowed:
             seen = f"{seen}: the speedup is counted against the faster"

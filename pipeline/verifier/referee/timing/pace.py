@@ -1,14 +1,18 @@
 """The verdict of a timing: faster, slower, the same, or unresolved, and why.
 
-`pace_of` decides it from the interval of the speedup. `claim.conclude` computes that interval, asks here, and
-makes unresolved what the rounds give reason to doubt.
+`decide` is the whole of it. `pace_of` reads the interval of the speedup, which `claim.conclude` computes;
+what the rounds give reason to doubt is unresolved, whatever the interval says.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from statistics import median
 
-from kernelproof.types import Interval, Pace
+from kernelproof.types import Interval, Measurement, Pace, Rigor
+from kernelproof.verifier.referee.timing import clock, stats
+from kernelproof.verifier.referee.timing.clock import Alone, Round
 
 CLAIM_FLOOR = 0.01
 """No difference below 1 % is claimed, however quiet the machine seems."""
@@ -17,6 +21,38 @@ CLAIM_SPREADS = 3
 SAME_WITHIN = 0.05
 """Beyond 5 % nothing is called the same, however little the machine can tell apart: it is unresolved, or
 slower."""
+WIDEST = {Rigor.QUICK: 0.25, Rigor.STANDARD: 0.15, Rigor.PUBLISH: 0.10}
+"""Half-width of the log-ratio's interval beyond which a measurement of this rigor decides nothing."""
+MUCH_SLOWED = 0.5
+"""A baseline that is slower by more than this in every pair of processes was disturbed: `unresolved`."""
+SLOWED_MS = 0.03
+"""And by more than this: launches may take so much longer right after a process continues."""
+MODES_APART, MODE_SHARE, MODE_WIDTHS = 0.05, 0.2, 6.0
+"""The baseline has two modes when its blocks fall into two groups, each at least this share of them, whose
+medians are this fraction and so many times their own spread apart."""
+CLEARLY_SLOWER = 0.5
+"""Below this speedup the last per cent does not matter: the fewest rounds are enough, however wide, and modes
+of the baseline or what disturbed it decide nothing. Blocks of one call and of two may look like modes."""
+
+
+def decide(
+    rounds: Sequence[Round],
+    alone: Mapping[int, Sequence[Alone]],
+    logs: Interval,
+    highest: float,
+    smallest: float,
+    rigor: Rigor,
+) -> tuple[Pace, str]:
+    """The pace, and why it is unresolved; empty for any other.
+
+    `rounds`: as they were measured; `alone`: the baseline's blocks alone, by the number of the
+    pair; `logs`: the interval of the log-ratio; `highest` and `smallest`: as `pace_of` takes them.
+    """
+    interval = stats.exponential(logs)
+    widest = math.inf if surely_slower(highest, smallest) else WIDEST[rigor]
+    doubts = _doubts(rounds, alone, logs, widest)
+    because = "; ".join(filter(None, (unresolved_because(interval, smallest, highest), *doubts)))
+    return Pace.UNRESOLVED if doubts else pace_of(interval, smallest, highest), because
 
 
 def resolution(*spreads: float) -> float:
@@ -58,3 +94,68 @@ def unresolved_because(interval: Interval, smallest: float, highest: float | Non
         claimed = min(smallest, SAME_WITHIN)
     why = f": the A/A spread is {100 * smallest / CLAIM_SPREADS:.3g} %" if smallest > CLAIM_FLOOR else ""
     return f"no difference below {100 * claimed:.3g} % is claimed{why}"
+
+
+def _doubts(
+    rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]], logs: Interval, widest: float
+) -> list[str]:
+    """Why these rounds tell no pace, whatever their interval says. `logs`: that interval, of log-ratios;
+    `widest`: what half of it may be."""
+    found = []
+    if logs.high > math.log(CLEARLY_SLOWER):
+        if two_modes(rounds):
+            found.append("the baseline's blocks fall into two groups")
+        if much_slowed(rounds, alone):
+            found.append("the baseline was much slower beside it than alone")
+    width = stats.half_width(logs)
+    if width > widest:
+        found.append(f"half of its interval is {100 * width:.3g} % wide, {100 * widest:.3g} % is allowed")
+    return found
+
+
+def two_modes(rounds: Sequence[Round]) -> bool:
+    """Whether the baseline's blocks fall into two groups, so that a ratio to it says little.
+
+    They are parted where their sorted times are furthest apart.
+    """
+    logs = sorted(math.log(clock.call_ms(r.baseline)) for r in rounds)
+    least = max(2, math.ceil(MODE_SHARE * len(logs)))
+    if len(logs) < 2 * least:
+        return False
+    cut = max(range(least, len(logs) - least + 1), key=lambda n: logs[n] - logs[n - 1])
+    lower, upper = logs[:cut], logs[cut:]
+    spread = max(stats.deviation(lower), stats.deviation(upper))
+    apart = median(upper) - median(lower)
+    return apart > max(MODES_APART, MODE_WIDTHS * spread)
+
+
+def undecided(measurement: Measurement) -> bool:
+    """Whether only the rounds' own A/A spread forbids to claim a difference: more of them make it less."""
+    shown = pace_of(measurement.speedup_interval, CLAIM_FLOOR)
+    return shown in (Pace.FASTER, Pace.SLOWER) and measurement.pace is not shown
+
+
+def much_slowed(rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]]) -> bool:
+    """Whether even the fastest quarter of the baseline's blocks was much slower beside the candidate than
+    after it was gone, in every pair of processes after which the baseline was measured alone.
+
+    The candidate may be the cause, or other work on the machine, so this is no accusation.
+    """
+    slowed = [
+        slowed_by([r for r in rounds if r.session == n], found, rank=0.25) for n, found in alone.items()
+    ]
+    return bool(slowed) and min(slowed) > MUCH_SLOWED
+
+
+def slowed_by(rounds: Sequence[Round], alone: Sequence[Alone], *, rank: float = 0.5) -> float:
+    """How much slower the baseline was beside the candidate than alone, as a fraction; 0 or more.
+
+    The median of the rounds is compared, as it enters the ratio. A verdict on honesty uses another `rank`: an
+    occasional disturbance leaves the fastest quarter (0.25) as it was, a candidate that always disturbs does
+    not.
+    """
+    if not alone:
+        return 0.0
+    times = sorted(clock.call_ms(r.baseline) for r in rounds)
+    beside, known = times[int(rank * len(times))], median(clock.call_ms(block.calls) for block in alone)
+    return max(0.0, beside / known - 1) if beside - known > SLOWED_MS else 0.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kernelproof.types import Measurement, Pace, Rigor, VerifySettings
-from kernelproof.verifier.referee.timing import claim, clock, stats
+from kernelproof.verifier.referee.timing import claim, clock, pace, stats
 
 FAR_SLOWER = 0.1
 """A speedup below this. Blocks hold fewer calls then, and steps are left out that only a claim would need:
@@ -114,7 +114,7 @@ class StoppingRule:
         )
         reach = claim.reached(rounds, self.backend)
         measured = claim.conclude(rounds, backend=self.backend, trusted=self.trusted, reach=reach)
-        if not out_of_patience and claim.undecided(measured):
+        if not out_of_patience and pace.undecided(measured):
             return None
         if not late and self._says_little(measured):
             return None
@@ -140,7 +140,7 @@ class StoppingRule:
         """Whether every round, by the candidate's own clock, shows a speedup far below 1."""
         if len(rounds) < self.late_rounds:
             return False
-        return max(clock.log_ratios(rounds)) < math.log(claim.CLEARLY_SLOWER)
+        return max(clock.log_ratios(rounds)) < math.log(pace.CLEARLY_SLOWER)
 
     def is_below_bar(self, rounds: Sequence[clock.Round]) -> bool:
         """Whether the speedup's interval, by the candidate's own clock, lies below the bar.
