@@ -28,8 +28,11 @@ from kernelproof.backends import backend
 from kernelproof.problems import open_suite, read_problem
 from kernelproof.types import CheckOutcome, Flag, Problem, Status, Verification, VerifySettings
 from kernelproof.types.verification import VerifyRequest
+from kernelproof.verifier import status_rules as kinds
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.engine.prebuild import prebuild
+from kernelproof.verifier.referee import stages
+from kernelproof.verifier.referee.plan import PLAN
 from kernelproof.verifier.sandbox import Group
 
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -63,6 +66,14 @@ _ARMED = re.compile(r"armed by: (.+)$", re.MULTILINE)
 """What a member prints to stderr, or has a compiler print, when its mechanism takes hold of something."""
 
 _BUILDS = re.compile(r"(?<!tl\.)\b(?:load_inline|load|CppExtension|CUDAExtension)\(")
+
+AT_TIMES = {
+    *(kinds.INPUTS_LATE.name, kinds.STATE_UPDATED.name, kinds.RESOLVED.name),
+    *(kinds.OWN_KERNEL.name, kinds.OWN_COMPUTE.name, kinds.PROBES.name, kinds.PROBE.name),
+    *(kinds.TIMED_INPUTS.name, kinds.RESULTS_LATE.name, kinds.CACHE_EMPTIED.name, kinds.INSIDE_CLOCK.name),
+}
+"""Checks of the plan that a correct verdict may lack: they are asked where the device, the problem or the
+settings give reason to, or recorded only where they fail."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +187,8 @@ def miss(member: Member, verdict: Verification) -> str | None:
     idle = unarmed(member, verdict.details) if verdict.status is not Status.RUNTIME_ERROR else []
     if idle:
         return f"{verdict.status}, but unarmed: it did not take hold of {', '.join(idle)}"
+    if other := unplanned(verdict):
+        return other
     failed = failed_check(verdict) or "no check"
     if verdict.status is Status.CORRECT:
         if member.flag is not None and member.flag not in verdict.flags:
@@ -186,6 +199,28 @@ def miss(member: Member, verdict: Verification) -> str | None:
             f"{verdict.status} through {failed} instead of {' or '.join(member.caught_by)}: {verdict.reason}"
         )
     return None
+
+
+def unplanned(verdict: Verification) -> str | None:
+    """How the checks on record differ from those that the plan declares; None where they do not."""
+    declared = {check.name for stage in PLAN for check in stage.checks}
+    recorded = {check.name for check in verdict.checks}
+    for name in recorded:
+        if name not in declared and not any(name.startswith(f"{each}: ") for each in declared):
+            return f"the check {name} stands in no stage of the plan"
+    if verdict.status is not Status.CORRECT:
+        return None
+    settings = verdict.settings
+    asked = {
+        check.name
+        for stage in PLAN
+        if stage.wanted is stages.always or (stage.wanted is stages.measured and settings.measure)
+        for check in stage.checks
+    } - AT_TIMES
+    asked |= {kinds.OWN_KERNEL.name} if settings.own_kernel else set()
+    asked |= {kinds.OWN_COMPUTE.name} if settings.purity == "own-compute" else set()
+    left = [name for name in asked if not any(f"{each}: ".startswith(f"{name}: ") for each in recorded)]
+    return f"correct without the check {min(left)} of the plan" if left else None
 
 
 def unarmed(member: Member, output: str) -> list[str]:

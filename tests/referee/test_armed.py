@@ -12,9 +12,9 @@ from types import ModuleType
 
 import pytest
 
-from kernelproof.types import Status, Verification
+from kernelproof.types import Check, CheckOutcome, Status, Verification, VerifySettings
 from kernelproof.verifier.contestant import loop, main
-from tests.referee.corpus import CORPUS, members, miss, unarmed
+from tests.referee.corpus import CORPUS, members, miss, unarmed, unplanned
 from tests.referee.exercise import outputs
 
 ROOT = CORPUS.parents[1]
@@ -81,6 +81,23 @@ def test_a_verdict_on_an_unarmed_attack_is_a_miss(printed: str) -> None:
     verdict = Verification.model_construct(status=Status.CHEATING, checks=(), details=f"[stderr]\n{printed}")
     why = miss(member, verdict)
     assert (why is None) if printed else (why is not None and "unarmed" in why)
+
+
+@pytest.mark.parametrize(
+    ("status", "recorded", "difference"),
+    [
+        (Status.WRONG_OUTPUT, "unheard_of", "the check unheard_of stands in no stage"),
+        (Status.WRONG_OUTPUT, "values: drawn", None),
+        (Status.CORRECT, "values: drawn", "correct without the check input"),
+    ],
+)
+def test_checks_that_are_not_the_plan_s_are_a_miss(
+    status: Status, recorded: str, difference: str | None
+) -> None:
+    check = Check(name=recorded, outcome=CheckOutcome.PASS, asked="?", seen="")
+    settings = VerifySettings(measure=False, backend="cpp")
+    found = unplanned(Verification.model_construct(status=status, checks=(check,), settings=settings))
+    assert found is None if difference is None else found is not None and found.startswith(difference)
 
 
 def test_what_reaches_for_our_names_reports_it() -> None:

@@ -79,7 +79,7 @@ PLAN = (
         "settling",
         "waits until nothing else takes time",
         stages.settling,
-        (kinds.EXCLUSIVE,),
+        (kinds.EXCLUSIVE,),  # recorded when the device is taken: a GPU before the first stage, by the verdict
         wanted=stages.measured,
         holds=stages.own_cores,
     ),
