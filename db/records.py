@@ -1,4 +1,4 @@
-"""Nouns into rows. Callers hold the transaction."""
+"""Writes the rows of runs, attempts and verifications. Callers hold the transaction."""
 
 from __future__ import annotations
 

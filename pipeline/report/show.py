@@ -288,10 +288,10 @@ def _print_verifications(attempt: StoredAttempt, console: Console) -> None:
     if not attempt.verifications:
         print_words(console, "No verification is stored.")
         return
-    print_table(console, VERIFICATION_COLUMNS, verification_rows(attempt))
+    print_table(console, VERIFICATION_COLUMNS, verification_lines(attempt))
 
 
-def verification_rows(attempt: StoredAttempt) -> Iterator[tuple[str, ...]]:
+def verification_lines(attempt: StoredAttempt) -> Iterator[tuple[str, ...]]:
     """The cells of VERIFICATION_COLUMNS for each verification, the oldest first."""
     for stored in attempt.verifications:
         v = stored.verification

@@ -1,4 +1,4 @@
-"""The questions of one sample, made of its strategy's proposals, and stored evidence in words."""
+"""Which question is asked next: a strategy's proposal becomes a call of `kernelproof.prompting`."""
 
 from __future__ import annotations
 

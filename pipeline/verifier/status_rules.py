@@ -1,7 +1,7 @@
 """Where a status is chosen, for every candidate that extraction found.
 
-The stages of a verification report facts: a check that failed, or a `Cause`. The two tables here give each of
-them its status; nothing else in the verifier does. The facts come in this order, and the first ends it:
+The stages of a verification report facts: a check that failed, or a `Cause`. The tables of both give each its
+status; nothing else in the verifier does. The facts come in this order, and the first ends it:
 
 1. The review of the source: the first finding that is an error (`ended_by_review`).
 2. The build stage: a kernel that its compiler refused, then extensions that failed (`deciding_builds`), then
@@ -9,8 +9,10 @@ them its status; nothing else in the verifier does. The facts come in this order
 3. The referee: the first check of the plan (`pipeline/verifier/referee/plan.py`) that fails, or the first
    request that the candidate's process does not answer (`cause_of_exception`, `cause_of_process_end`).
    Then three facts may take the place of that one (`pipeline/verifier/referee/judge.py`): the candidate kept
-   the GPU's memory, none of its extensions was built (`build_failure_override`), the machine stood still.
-4. The engine: a referee or a GPU that is lost again and again.
+   the GPU's memory (`Session.blamed`), none of its extensions was built (`build_failure_override`), the
+   machine stood still.
+4. The engine (`engine.py`): a referee that is lost `MAX_TRIES` times, or `MAX_GPUS` GPUs that fail their
+   canary after it.
 
 A candidate with none of these is `correct`. What a stage reports depends on the candidate; which status
 follows does not. A fault of ours is `infrastructure_error`, never a status that counts against the candidate.

@@ -9,6 +9,7 @@ from kernelproof.verifier.engine.engine import Engine
 
 GPUS = tuple(Gpu(uuid=f"GPU-{letter}1", name="NVIDIA H200", index=i) for i, letter in enumerate("abc"))
 SOURCE = "import torch.nn as nn\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        return x\n"
+SETTINGS = VerifySettings(backend="cuda", size="small")
 
 REFEREE = """#!{python}
 import os, sys, time
@@ -46,5 +47,4 @@ room.main()
 
 def verdict(engine: Engine) -> Verification:
     """What the engine makes of a candidate that needs no build."""
-    settings = VerifySettings(backend="cuda", size="small")
-    return engine.verify(SOURCE, open_suite().find("level1/1"), settings)
+    return engine.verify(SOURCE, open_suite().find("level1/1"), SETTINGS)

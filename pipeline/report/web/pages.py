@@ -28,7 +28,7 @@ from kernelproof.report.show import (
     environment_facts,
     response_facts,
     summary_facts,
-    verification_rows,
+    verification_lines,
 )
 from kernelproof.report.verification import ERROR_COLUMNS, error_rows, flat_figures, measurement_facts
 from kernelproof.report.web.charts import SHAPES, board_pictures, charted, rounds_picture
@@ -234,5 +234,5 @@ TEMPLATES.globals |= {
     "summary": summary,
     "summary_facts": summary_facts,
     "verification_columns": VERIFICATION_COLUMNS,
-    "verification_rows": verification_rows,
+    "verification_lines": verification_lines,
 }

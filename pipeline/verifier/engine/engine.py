@@ -89,7 +89,7 @@ STOPPED_SECONDS = 20.0
 """So long a referee may go on with a candidate whose caller has asked for the end. Then it is ended, too: a
 new one takes half of that."""
 MAX_GPUS = 2
-"""A candidate after which so many GPUs failed their canary is not let near another."""
+"""A candidate after which so many GPUs failed their canary is not let near another by this engine."""
 
 
 class Engine:
@@ -118,6 +118,8 @@ class Engine:
         self._cores = Cores(*known)
         self.builds = BuildStage(self._cache, self._jobs, self._cores, building, unsafe=unsafe)
         self._environment: Environment | None = None
+        self._gpus_lost: dict[str, list[str]] = {}
+        """How each failed after a candidate, by its hash: to verify it again costs no more of them."""
         self._closed = False
         sweep()
 
@@ -214,11 +216,16 @@ class Engine:
     ) -> Verification:
         """The referee's verdict. `builds`: what was built for it, by content; more is added when it is handed
         back."""
-        trouble, tries, unfit, handed_back, lost_s = "", 0, 0, 0, 0.0
+        trouble, tries, handed_back, lost_s = "", 0, 0, 0.0
+        candidate = sha256_text(record.source)
+        lost = self._gpus_lost.get(candidate, [])
         while tries < MAX_TRIES:
             if self._closed:
                 raise RefereeLost("the engine was closed")
             stop.check()
+            if len(lost) >= MAX_GPUS:
+                why = f"after it {len(lost)} GPUs failed their canary; the last: {lost[-1]}"
+                return record.verification(Cause.GPUS_LOST.ended(why))
             began = time.monotonic()
             try:
                 verdict = self._before_referee(request, builds, on_stage, stop, handed_back < MAX_HANDED_BACK)
@@ -232,11 +239,9 @@ class Engine:
                 tries += 1
                 continue
             except DeviceUnfit as error:
-                unfit += 1
+                lost = self._gpus_lost.setdefault(candidate, lost)
+                lost.append(str(error))
                 device_for(request.settings.backend)  # raises MachineError when no healthy GPU is left
-                if unfit == MAX_GPUS:
-                    why = f"after it {unfit} GPUs failed their canary; the last: {error}"
-                    return record.verification(Cause.GPUS_LOST.ended(why))
                 continue
             self._environment = verdict.environment or self._environment
             if not handed_back:

@@ -183,6 +183,7 @@ class ModelNew(nn.Module):
     def forward(self, x, w):
         return torch.ops.own_operators.registered(x, w)
 """
+DELEGATING = REGISTERED.replace("registered", "delegating")
 WRAPPER = REGISTERED.replace("registered", "wrapper")
 MADE_IN_PYTHON = """
 @torch.library.custom_op("fancy::product", mutates_args=())
@@ -219,6 +220,12 @@ def own(kernels: Kernels | None) -> set[str]:
         pytest.param(PLAIN + PARTIAL, "own (code)", id="called from C"),
         pytest.param(
             OPERATORS + REGISTERED, "own_operators.registered", id="operator", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            OPERATORS + DELEGATING,
+            "own_operators.delegating",
+            id="operator for all devices",
+            marks=pytest.mark.slow,
         ),
     ],
 )
