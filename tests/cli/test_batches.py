@@ -190,7 +190,7 @@ def test_again_redoes_only_what_ended_so(night: Program, suite: Path) -> None:
         night.run(*command, *QUICK, "--samples", 2, "--concurrency", 1)
         first = {a.key.sample: a for a in night.attempts()}
         assert sorted(a.status or "" for a in first.values()) == ["correct", "no_code"]
-        done = night.run(*command, "--samples", 9, "--again", "correct")
+        done = night.run(*command, *QUICK, "--samples", 9, "--again", "correct")
         assert len(server.requests) == 2
     again = {a.key.sample: a for a in night.attempts()}
     assert {n: len(a.verifications) for n, a in again.items()} == {

@@ -251,7 +251,7 @@ def sent_one(service: Running, **item: Any) -> Any:
 
 
 def count_queued(service: Running) -> int:
-    return int(service.ask("GET", "/v1/queue").json()["states"]["count_queued"])
+    return int(service.ask("GET", "/v1/queue").json()["states"]["queued"])
 
 
 def rate(service: Running) -> float:
