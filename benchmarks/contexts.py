@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
+# Children run this file with -S, so it imports the standard library alone.
 LOOK_S = 0.002
 CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -38,7 +39,7 @@ def main() -> None:
     for used in [gpus[:1], gpus] if len(gpus) > 1 else [gpus]:
         for at_once in (len(used), 4 * len(used)):
             for more in ({}, {CONNECTIONS: "1"}):
-                rate, init, context = made(used, at_once, more, options.seconds)
+                rate, init, context = rates(used, at_once, more, options.seconds)
                 figures = f"{rate:10.2f}  {1e3 * init:9.0f}  {1e3 * context:10.0f}"
                 print(
                     f"{len(used):4}  {at_once:7}  {more.get(CONNECTIONS, 'default'):>11}  {figures}",
@@ -58,7 +59,7 @@ def make_one() -> tuple[float, float]:
     return initialised - began, time.perf_counter() - initialised
 
 
-def made(
+def rates(
     gpus: Sequence[str], at_once: int, more: dict[str, str], seconds: float
 ) -> tuple[float, float, float]:
     """Contexts a second, and the medians of `make_one`, by so many processes at once, over `gpus` in turn."""

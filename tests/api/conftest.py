@@ -1,4 +1,4 @@
-"""What a verifier in these tests is made with."""
+"""Arguments of the verifiers in these tests."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def ask(
     tell: Any = lambda _: None,
     **options: Any,
 ) -> dict[int, Outcome]:
-    """What comes of so many questions at once. All are given up when a note about one holds `give_up_at`."""
+    """The results of so many questions at once. All are given up when a note about one holds `give_up_at`."""
     outcomes: dict[int, Outcome] = {}
 
     async def one(provider: Any, number: int, group: TaskGroup) -> None:

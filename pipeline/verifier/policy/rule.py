@@ -37,7 +37,7 @@ class Rule:
 
     @property
     def status(self) -> Status | None:
-        """What the attempt ends with, for severity error."""
+        """The status of the attempt, for severity error."""
         return self.cause.status if self.cause else None
 
     def findings(self, program: Program) -> Iterator[Finding]:
