@@ -26,6 +26,7 @@ from kernelproof.db.scores.filters import (
     policy_passes,
     problem_passes,
     run_passes,
+    setting_passes,
 )
 from kernelproof.db.scores.groups import by_model, by_run, by_strategy, by_template, group_scores
 from kernelproof.db.scores.packing import Ints, Truths, steps
@@ -129,8 +130,8 @@ def hints(filters: Filters, book: ScoreTable) -> tuple[str, ...]:
             continue
         alone = NEUTRAL.model_copy(update={name: getattr(filters, name)})
         matches = _matches(name, alone, runs, problems, book)
-        said = "" if matches is None else "matches by itself; " if matches else "matches nothing; "
-        lines.append(f"--{OPTIONS.get(name, name)} {value} {said}there are: {_listed(values)}")
+        said = "" if matches is None else " matches by itself" if matches else " matches nothing"
+        lines.append(f"--{OPTIONS.get(name, name)} {value}{said}; there are: {_listed(values)}")
     if filters.policy == CURRENT and _only_stale(book):
         there = _values("policy", runs, problems, book) or []
         lines.append(f"--policy current is {counting.POLICY}, and there are only: {_listed(there)}")
@@ -152,6 +153,12 @@ def _matches(
         return any(run_passes(run, alone) for run in runs.values())
     if name in _PROBLEM:
         return any(problem_passes(problem, alone) for problem in problems.values())
+    if name in _VERDICT:
+        part = (alone.device or "").casefold()
+        facts = [book.facts[code] for code in np.unique(book.rows["facts"]).tolist()]
+        known = [each for each in facts if getattr(each, name) is not None]
+        there = [each for each in known if part in (each.device or "").casefold()]
+        return any(setting_passes(each, alone) and policy_passes(each, alone) for each in there)
     return None
 
 

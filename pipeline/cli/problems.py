@@ -19,7 +19,7 @@ from kernelproof.cli.completion import problems
 from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.options import JsonOption, SameFileOption, SuiteOption, named_file
 from kernelproof.errors import UsageError
-from kernelproof.report.plain import clean, json_text, say, say_text
+from kernelproof.report.plain import clean, json_text, say, say_text, screen
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
@@ -255,25 +255,28 @@ def _refuse_unknown(size: str, problems: list[Problem]) -> None:
 
 
 def _print_table(suite: Suite, problems: list[Problem]) -> None:
-    from rich.box import SIMPLE
-    from rich.console import Console
-    from rich.table import Table
+    """Lines that end where the terminal does, but never within an id; elsewhere cells with tabs between."""
+    titles = ("id", "name", "sizes", "summary")
+    rows = [(p.id, p.name, ", ".join(p.sizes), p.summary) for p in problems]
+    if not sys.stdout.isatty():
+        for row in (titles, *rows):
+            say("\t".join(" ".join(cell.split()) for cell in row))
+        return
+    from rich.cells import cell_len, set_cell_size
     from rich.text import Text
 
-    table = Table(
-        box=SIMPLE, title=f"{counted(len(problems), 'problem')} of suite {suite.name}", title_justify="left"
-    )
-    for column in ("id", "name", "sizes"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("summary")
-    for problem in problems:
-        summary = Text(clean(problem.summary), no_wrap=True, overflow="ellipsis")
-        table.add_row(
-            Text(clean(problem.id)), Text(clean(problem.name)), clean(", ".join(problem.sizes)), summary
-        )
-    # A narrow terminal shortens the summaries; a pipe gets them whole.
-    console = Console(width=None if sys.stdout.isatty() else 1000)
-    console.print(table)
+    console, sizes = screen(), {row[2] for row in rows}
+    same = f", sizes: {sizes.pop()}" if len(sizes) == 1 else ""
+    say(f"{counted(len(rows), 'problem')} of suite {suite.name}{same}\n")
+    texts = [[clean(row[i]) for i in range(4) if i != 2 or not same] for row in (titles, *rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
+    for number, cells in enumerate(texts):
+        padded = "  ".join(map(set_cell_size, cells, widths)).rstrip()
+        line = Text(padded, style="" if number else "bold")
+        line.truncate(max(console.width, cell_len(cells[0])), overflow="ellipsis")
+        console.print(line, soft_wrap=True)
+    if rows:
+        say(f"\nread one: kernelproof problems show {rows[0][0]}")
 
 
 def _print_json(value: object) -> None:

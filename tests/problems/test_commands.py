@@ -23,8 +23,11 @@ def run(*arguments: str) -> Result:
 def test_list_shows_ids_names_and_summaries() -> None:
     result = run("list", "--level", "1")
     assert result.exit_code == 0
-    assert "level1/2 " in result.stdout and "Softmax over the rows" in result.stdout
-    assert "level2/" not in result.stdout
+    titles, *rows = (line.split("\t") for line in result.stdout.splitlines())
+    assert titles == ["id", "name", "sizes", "summary"]
+    assert rows[1][:3] == ["level1/2", "softmax", "full, small"]
+    assert rows[1][3].startswith("Softmax over the rows")
+    assert all(row[0].startswith("level1/") for row in rows)
 
 
 def test_list_as_json_names_broken_files_too(tmp_path: Path) -> None:

@@ -176,14 +176,17 @@ def test_torch_compile_and_the_roofline_stand_beside_the_speedup(store: Store) -
 
 def test_what_matches_nothing_says_what_there_is(store: Store) -> None:
     samples.judge(store, P1, RUN, speedup=2.0)
-    filters = Filters(model="gpt", level=9, backend="cuda", since=date(2999, 1, 1))
+    filters = Filters(model="gpt", level=9, backend="cuda", device="H100", since=date(2999, 1, 1))
     hints = " | ".join(store.scores.leaderboard(filters).hints)
     assert "--model gpt matches nothing; there are: replay:a.jsonl" in hints
     assert "--level 9 matches nothing; there are: 1" in hints
-    assert "--backend cuda there are: cpp" in hints
-    assert "--since 2999-01-01 there are: 20" in hints
+    assert "--backend cuda matches nothing; there are: cpp" in hints
+    assert "--gpu H100 matches nothing; there are: Test CPU" in hints
+    assert "--since 2999-01-01; there are: 20" in hints
     alone = store.scores.leaderboard(Filters(model="replay", numerics="tf32")).hints
     assert "--model replay matches by itself; there are: replay:a.jsonl" in alone
+    alone = store.scores.leaderboard(Filters(device="test", numerics="tf32")).hints
+    assert "--gpu test matches by itself; there are: Test CPU" in alone
     assert store.scores.leaderboard(Filters(model="replay")).hints == ()
 
 
