@@ -34,7 +34,7 @@ exec sleep 1000
 LAUNCHING = """
 import os, sys
 from pathlib import Path
-from kernelproof.verifier.sandbox.launch import launch
+from kernelproof.verifier.sandbox.probe import launch
 from kernelproof.verifier.sandbox.model import Job, Tier
 launch(Job(("true",), Path(sys.argv[1])), Tier.A if os.geteuid() == 0 else Tier.B)
 """

@@ -1,9 +1,12 @@
-"""Which tier this machine offers: found by starting something confined and seeing it refused things."""
+"""Which tier this machine offers, found by starting something confined and seeing it refused things; and
+`launch`, which starts a job in a given tier.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import sys
 import threading
@@ -12,9 +15,17 @@ from typing import Any
 
 from kernelproof.errors import SandboxError
 from kernelproof.verifier.sandbox import bwrap, freezer, landlock, slots
-from kernelproof.verifier.sandbox.launch import launch
+from kernelproof.verifier.sandbox.bwrap import BwrapTree
 from kernelproof.verifier.sandbox.model import Confinement, Job, Tier
-from kernelproof.verifier.sandbox.paths import ClosedToJobs, Scratch, python_paths
+from kernelproof.verifier.sandbox.paths import (
+    ClosedToJobs,
+    Scratch,
+    prepare_scratch,
+    python_paths,
+    require_readable,
+)
+from kernelproof.verifier.sandbox.tree import Tree
+from kernelproof.verifier.sandbox.warden_tree import WardenTree
 
 _CAP_SYS_ADMIN = 1 << 21
 _PROBE_S = 60.0
@@ -49,6 +60,8 @@ print(json.dumps({
 
 _lock = threading.Lock()
 _probed: dict[tuple[bool, str | None, str | None], Confinement | SandboxError] = {}
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def probe(*, unsafe: bool = False) -> Confinement:
@@ -201,3 +214,31 @@ def _layers(tier: Tier) -> dict[str, str]:
         "processes": "RLIMIT_NPROC"
         + (" for the job alone" if own_uid or tier is Tier.B else ", weak: all of the user's count"),
     }
+
+
+def launch(job: Job, tier: Tier) -> Tree:
+    """Starts the job. Raises `SandboxError` with the tool's own words when it cannot be confined so.
+
+    Raises `ClosedToJobs`, a `SandboxError`, when the job's user may not read what the job is shown.
+    """
+    _require_sound(job)
+    require_readable(job, tier)
+    slot = slots.take() if slots.needed(tier) else None
+    try:
+        prepare_scratch(job.scratch, slot.uid if slot else None)
+        return BwrapTree(job, tier, slot) if tier in (Tier.A, Tier.B) else WardenTree(job, tier, slot)
+    except BaseException:
+        if slot:
+            slot.release()
+        raise
+
+
+def _require_sound(job: Job) -> None:
+    if not job.argv or "=" in job.argv[0]:
+        raise SandboxError("A job needs a command, whose first word has no '='.")
+    for name, value in job.env.items():
+        if not _NAME.fullmatch(name) or "\0" in value:
+            raise SandboxError(f"{name!r} cannot be set as an environment variable.")
+    for path in (job.scratch, *job.read_only):
+        if not path.is_absolute() or not path.exists():
+            raise SandboxError(f"The sandbox cannot show {path}: it has to be an existing absolute path.")

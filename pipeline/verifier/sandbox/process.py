@@ -26,10 +26,9 @@ from typing import Self
 
 from kernelproof.errors import SandboxError
 from kernelproof.verifier.sandbox import procfs
-from kernelproof.verifier.sandbox.launch import launch
 from kernelproof.verifier.sandbox.model import Confinement, Held, Job, Outcome, State
 from kernelproof.verifier.sandbox.pausing import PATIENCE_S, Holder
-from kernelproof.verifier.sandbox.probe import probe
+from kernelproof.verifier.sandbox.probe import launch, probe
 from kernelproof.verifier.sandbox.tree import Tree
 
 
