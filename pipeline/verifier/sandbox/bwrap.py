@@ -35,9 +35,9 @@ from pathlib import Path
 
 from kernelproof.errors import SandboxError
 from kernelproof.verifier.sandbox import procfs, seccomp, slots
-from kernelproof.verifier.sandbox.freezer import Freezer
 from kernelproof.verifier.sandbox.model import Job, Tier
 from kernelproof.verifier.sandbox.paths import SYSTEM, SYSTEM_FILES
+from kernelproof.verifier.sandbox.pausing import Freezer
 from kernelproof.verifier.sandbox.tree import START_S, Ended, Gate, freezer_for, spawn
 
 START_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}

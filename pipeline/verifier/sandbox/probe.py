@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelproof.errors import SandboxError
-from kernelproof.verifier.sandbox import bwrap, freezer, landlock, slots
+from kernelproof.verifier.sandbox import bwrap, landlock, pausing, slots
 from kernelproof.verifier.sandbox.bwrap import BwrapTree
 from kernelproof.verifier.sandbox.model import Confinement, Job, Tier
 from kernelproof.verifier.sandbox.paths import (
@@ -210,7 +210,7 @@ def _layers(tier: Tier) -> dict[str, str]:
         "seccomp": "filter",
         "uid": "one of the job's own" if own_uid else "the caller's",
         "no_new_privs": "set",
-        "pause": "cgroup v2 freezer" if tier is not Tier.D and freezer.offered() else "SIGSTOP",
+        "pause": "cgroup v2 freezer" if tier is not Tier.D and pausing.freezer_offered() else "SIGSTOP",
         "processes": "RLIMIT_NPROC"
         + (" for the job alone" if own_uid or tier is Tier.B else ", weak: all of the user's count"),
     }

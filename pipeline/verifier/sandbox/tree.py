@@ -28,8 +28,8 @@ from typing import Protocol, Self
 
 from kernelproof.errors import SandboxError
 from kernelproof.verifier.sandbox import procfs
-from kernelproof.verifier.sandbox.freezer import Freezer
 from kernelproof.verifier.sandbox.model import Job
+from kernelproof.verifier.sandbox.pausing import Freezer
 
 
 @dataclass(frozen=True)

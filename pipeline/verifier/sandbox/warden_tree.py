@@ -15,8 +15,8 @@ from typing import Any
 
 from kernelproof.errors import SandboxError
 from kernelproof.verifier.sandbox import bwrap, landlock, procfs, seccomp, slots
-from kernelproof.verifier.sandbox.freezer import Freezer
 from kernelproof.verifier.sandbox.model import Job, Tier
+from kernelproof.verifier.sandbox.pausing import Freezer
 from kernelproof.verifier.sandbox.tree import Ended, Gate, freezer_for, spawn
 
 WARDEN = Path(__file__).with_name("warden.py")

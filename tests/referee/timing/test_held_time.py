@@ -16,7 +16,7 @@ from kernelproof.verifier.build import learn_toolchain
 from kernelproof.verifier.referee.judge import judge
 from kernelproof.verifier.referee.session import Tools
 from kernelproof.verifier.referee.warm_state import WarmState
-from kernelproof.verifier.sandbox import freezer, probe, seccomp
+from kernelproof.verifier.sandbox import pausing, probe, seccomp
 from kernelproof.verifier.workers.client import Contestant
 from tests.referee.doubles import share_the_generator
 from tests.referee.problems import as_candidate, text, written
@@ -66,7 +66,7 @@ def test_who_is_continued_by_the_kernels_timer_gains_nothing(
     probe()  # which would say that this filter confines nothing
     allow = struct.pack("<HBBI", 0x06, 0, 0, 0x7FFF0000)
     monkeypatch.setattr(seccomp, "program", lambda **_: allow)
-    monkeypatch.setattr(freezer, "_parent", lambda: None)
+    monkeypatch.setattr(pausing, "_own_group", lambda: None)
     source = (CORPUS / "harmless" / "continued_by_a_timer.py").read_text()
     source = source.replace("EVERY_NS = 1, 5_000_000", "EVERY_NS = 1, 40_000_000")
     judged = verdict(read_problem(CORPUS / "problems" / "relu_of_uniform.py"), source, tools)
