@@ -16,7 +16,7 @@ from kernelproof.jobs import Job, Judge
 from kernelproof.problems import open_suite
 from kernelproof.types import Diagnosis, Status, VerifySettings
 from kernelproof.verifier.build import learn_toolchain
-from kernelproof.verifier.devices import core_waits, gpu_health, locks, quarantine
+from kernelproof.verifier.devices import gpu_health, locks, quarantine
 from kernelproof.verifier.devices.discovery import (
     Gpu,
     default_backend,
@@ -27,7 +27,7 @@ from kernelproof.verifier.devices.discovery import (
 )
 from kernelproof.verifier.engine.core_sharing import shares
 from kernelproof.verifier.engine.engine import Engine
-from kernelproof.verifier.sandbox import bwrap, probe
+from kernelproof.verifier.sandbox import bwrap, probe, procfs
 from kernelproof.verifier.sandbox.container import container
 from kernelproof.verifier.sandbox.model import Tier
 from kernelproof.version import __version__
@@ -146,7 +146,7 @@ def _guards() -> Iterator[Diagnosis]:
         seen=trouble or f"{locks.directory()}, for all users of this host",
         remedy="" if trouble is None else f"without it two runs disturb each other; make {_SHARED}",
     )
-    waits = core_waits.waits_readable()
+    waits = procfs.waits_readable()
     yield Diagnosis(
         name="waits",
         ok=waits,

@@ -16,7 +16,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelproof.verifier.devices.core_waits import cores_of, waits_readable
 from kernelproof.verifier.referee.timing.disturbance import (
     GpuReading,
     Repeats,
@@ -26,6 +25,7 @@ from kernelproof.verifier.referee.timing.disturbance import (
     slowed_down,
     spent,
 )
+from kernelproof.verifier.sandbox.procfs import cores_of, waits_readable
 from tests.referee.corpus import members
 from tests.referee.court import Court
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from kernelproof.verifier.devices.core_waits import Waits, cores_of, read_waits, waits_readable
+from kernelproof.verifier.sandbox.procfs import Waits, cores_of, read_waits, waits_readable
 
 if TYPE_CHECKING:
     import torch
