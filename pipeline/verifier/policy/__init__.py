@@ -5,15 +5,14 @@ that cannot be called as the problem asks ends here. docs/reference/policy.md li
 
 The rules are in `contract` (is the model there, and can it be called?), `extension` (does an inline
 extension fit together?) and `behaviour` (what does the code reach for?). To add one, write a function there
-with `@RULES.rule`. `program` is the parsed candidate that a rule looks at, `rule` says what a rule is.
+with `@RULES.rule`. `program` says what a rule is, and has the parsed candidate that it looks at.
 """
 
 from __future__ import annotations
 
 from kernelproof.types import Finding, Problem
 from kernelproof.verifier.policy import behaviour, contract, extension
-from kernelproof.verifier.policy.program import Program
-from kernelproof.verifier.policy.rule import Rule
+from kernelproof.verifier.policy.program import Program, Rule
 
 __all__ = ["RULES", "Rule", "review"]
 

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 
 from kernelproof.types import Severity
-from kernelproof.verifier.policy.program import Program
-from kernelproof.verifier.policy.rule import Hit, Registry
+from kernelproof.verifier.policy.program import Hit, Program, Registry
 
 RULES = Registry()
 

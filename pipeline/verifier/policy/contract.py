@@ -16,8 +16,7 @@ from kernelproof.pysource import (
     undefined_names,
 )
 from kernelproof.types import Severity
-from kernelproof.verifier.policy.program import Program
-from kernelproof.verifier.policy.rule import Hit, Registry
+from kernelproof.verifier.policy.program import Hit, Program, Registry
 from kernelproof.verifier.status_rules import Cause
 
 RULES = Registry()

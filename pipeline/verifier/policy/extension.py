@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from kernelproof.backends import backend
 from kernelproof.types import Severity
 from kernelproof.verifier.policy.program import (
+    Hit,
     Program,
+    Registry,
     declarations,
     has_doubled_braces,
     line_with_open_string,
 )
-from kernelproof.verifier.policy.rule import Hit, Registry
 
 RULES = Registry()
 
