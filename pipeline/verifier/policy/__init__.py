@@ -3,20 +3,20 @@
 Reads the source with `ast` and never runs it. Static findings inform and the referee decides; only a program
 that cannot be called as the problem asks ends here. docs/reference/policy.md lists the rules.
 
-The rules are in `contract` (is the model there, and can it be called?), `extension` (does an inline
-extension fit together?) and `behaviour` (what does the code reach for?). To add one, write a function there
-with `@RULES.rule`. `program` says what a rule is, and has the parsed candidate that it looks at.
+The rules are in `contract` (is the model there, can it be called, and does its inline extension fit
+together?) and `behaviour` (what does the code reach for?). To add one, write a function there with
+`@RULES.rule`. `program` says what a rule is, and has the parsed candidate that it looks at.
 """
 
 from __future__ import annotations
 
 from kernelproof.types import Finding, Problem
-from kernelproof.verifier.policy import behaviour, contract, extension
+from kernelproof.verifier.policy import behaviour, contract
 from kernelproof.verifier.policy.program import Program, Rule
 
 __all__ = ["RULES", "Rule", "review"]
 
-RULES: tuple[Rule, ...] = (*contract.RULES, *extension.RULES, *behaviour.RULES)
+RULES: tuple[Rule, ...] = (*contract.RULES, *behaviour.RULES)
 """All rules, in the order in which they are asked; `syntax_error` is the first."""
 
 
