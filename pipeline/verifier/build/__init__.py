@@ -8,7 +8,7 @@ compilers over them, `build_cache` keeps what they make, and `compiler_output` s
 `slim_headers` only makes a build faster. `upkeep` is what `kernelproof cache` does.
 """
 
-from kernelproof.verifier.build.build_index import BuildIndex
+from kernelproof.verifier.build.build_cache import BuildIndex
 from kernelproof.verifier.build.builder import KEY_FORMAT, Builder
 from kernelproof.verifier.build.toolchain import ARCHITECTURE_VARIABLE, Toolchain, find_tools, learn_toolchain
 from kernelproof.verifier.build.upkeep import clear, prune, survey

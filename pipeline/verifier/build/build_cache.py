@@ -7,7 +7,7 @@ Locks are `flock`s: they end with the process that holds them, and none can be l
 Beyond a bound the least recently used entries are removed, a tenth of the bound at a time. Those that were
 used within the last hour stay until twice the bound is reached: a process may be about to open their
 library. A process that finds a library gone asks for the build again. `StoreSize` counts the bytes of all
-entries for all processes, so that no build has to walk through them.
+entries for all processes, so that no build has to walk through them. `BuildIndex` has the builds of a source.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -476,3 +476,75 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class BuildIndex:
+    """Which builds a source asks for: `<cache>/prebuilt/<hash[:2]>/<hash>` holds their keys, by their
+    requests' `content_sha256`. `name`, the hash, is the SHA-256 of source, problem and toolchain.
+
+    An entry saves a run of the candidate that would only show its builds. It is used while the cache holds
+    all of these builds, so removing builds never makes an entry wrong.
+    """
+
+    def __init__(self, cache_dir: Path) -> None:
+        self._root = cache_dir / "prebuilt"
+
+    def keys(self, name: str) -> dict[str, str] | None:
+        """The builds of a source, content to key; None without an entry, or with a damaged one."""
+        return _keys_in(self._path(name))
+
+    def set(self, name: str, keys: Mapping[str, str]) -> None:
+        """Says that a source's extensions are these builds, content to key.
+
+        Raises OSError when the disk is full.
+        """
+        path = self._path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Only the whole object is JSON, so a reader ignores a part of it.
+        path.write_text(json.dumps(dict(keys)))
+
+    def count(self, held: Callable[[str], bool] = lambda _: True) -> int:
+        """The number of entries that name only builds which are `held`."""
+        return sum(1 for path in self._paths() if _all_held(_keys_in(path), held))
+
+    def remove_all(self) -> int:
+        """Removes all entries, and returns their number. Raises OSError where they cannot be removed."""
+        return _unlinked(self._paths())
+
+    def remove_stale(self, held: Callable[[str], bool]) -> int:
+        """Removes entries that name a build which is not `held`, and damaged ones. Returns their number.
+
+        Raises OSError where they cannot be removed.
+        """
+        return _unlinked(path for path in self._paths() if not _all_held(_keys_in(path), held))
+
+    def _path(self, name: str) -> Path:
+        return self._root / name[:2] / name
+
+    def _paths(self) -> Iterator[Path]:
+        return (path for path in self._root.glob("[0-9a-f][0-9a-f]/*") if _KEY.fullmatch(path.name))
+
+
+def _keys_in(path: Path) -> dict[str, str] | None:
+    try:
+        keys = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(keys, dict) or not all(
+        isinstance(key, str) and _KEY.fullmatch(key) for key in keys.values()
+    ):
+        return None
+    return keys
+
+
+def _all_held(keys: dict[str, str] | None, held: Callable[[str], bool]) -> bool:
+    return keys is not None and all(map(held, keys.values()))
+
+
+def _unlinked(paths: Iterable[Path]) -> int:
+    count = 0
+    for path in paths:
+        with suppress(FileNotFoundError):
+            path.unlink()
+            count += 1
+    return count

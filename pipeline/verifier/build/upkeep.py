@@ -11,8 +11,15 @@ from typing import Any
 
 from kernelproof.errors import MachineError
 from kernelproof.types.build import BuildState, CacheSurvey, Removal
-from kernelproof.verifier.build.build_cache import LASTING, RECORD, Entry, LockTimeout, entries, open_cache
-from kernelproof.verifier.build.build_index import BuildIndex
+from kernelproof.verifier.build.build_cache import (
+    LASTING,
+    RECORD,
+    BuildIndex,
+    Entry,
+    LockTimeout,
+    entries,
+    open_cache,
+)
 from kernelproof.workspace import CACHE_VARIABLE, cache_bound
 
 BUILDS = "builds"
