@@ -4,14 +4,13 @@
 >>> build = builder.build(BuildRequest(name="ext", cpp_sources=(source,), functions={"f": "f"}))
 
 Begin with `builder`. `ninja_file` turns a request into files and command lines, `compiling` runs the
-compilers over them, `build_cache` keeps what they make, and `compiler_output` says why a build failed.
-`slim_headers` only makes a build faster. `upkeep` is what `kernelproof cache` does.
+compilers over them, `build_cache` keeps what they make (and is looked at and pruned by `kernelproof cache`),
+and `compiler_output` says why a build failed. `slim_headers` only makes a build faster.
 """
 
-from kernelproof.verifier.build.build_cache import BuildIndex
+from kernelproof.verifier.build.build_cache import BuildIndex, clear, prune, survey
 from kernelproof.verifier.build.builder import KEY_FORMAT, Builder
 from kernelproof.verifier.build.toolchain import ARCHITECTURE_VARIABLE, Toolchain, find_tools, learn_toolchain
-from kernelproof.verifier.build.upkeep import clear, prune, survey
 
 __all__ = [
     "ARCHITECTURE_VARIABLE",
