@@ -1,0 +1,155 @@
+"""What a measured speedup says, in words: `1.23× [1.18, 1.33] faster`, or why nothing is sure.
+
+Plain text without markup, for screens, pages and tables alike. A speedup is a finding where its pace is
+`faster`, `slower` or `same`; what is `unresolved` is noise, and says so.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterable
+
+from kernelproof.report.layout import Ends
+from kernelproof.types import Against, Measurement, Pace, Status, Verification
+
+SEPARATOR = " · "
+"""Between the parts of a headline."""
+BOUNDED = "bounded by the referee's clock"
+"""Said of a speedup that equals the lower end of its interval."""
+GIST = 110
+"""Characters of a reason that a headline quotes."""
+_NUMBER = r"([\d.e+-]+|inf|nan) %"
+_SHORTER = (
+    (re.compile(r"baseline's blocks fall into two groups"), "unsteady machine: the baseline has two speeds"),
+    (re.compile(r"baseline was much slower beside it"), "busy machine: it slowed the baseline"),
+    (re.compile(rf"half of its interval is {_NUMBER} wide"), "too wide: ±{0} %"),
+    (re.compile(r"too few rounds"), "too few rounds"),
+    (re.compile(rf"no difference below {_NUMBER} is claimed"), "within the noise of ±{0} %"),
+    (re.compile(r"interval holds 1"), "the interval holds 1"),
+)
+"""What `unresolved_because` may say, and a short form of it; causes come first."""
+
+
+def finding(speedup: float, interval: Ends, pace: Pace | str, because: str | None = None) -> str:
+    """`1.23× [1.18, 1.33] faster`, or `0.93× [0.93, 1.01] unresolved (the interval holds 1)`.
+
+    `interval`: 95 %, of the speedup. `because`: why the pace is unresolved, as it is stored.
+    """
+    said = f"{times(speedup, interval)} {pace}"
+    why = why_unresolved(interval, pace, because)
+    return f"{said} ({why})" if why else said
+
+
+def finding_of(measured: Measurement | Against) -> str:
+    """The same of a stored measurement."""
+    return finding(measured.speedup, measured.speedup_interval, measured.pace, measured.unresolved_because)
+
+
+def times(speedup: float, interval: Ends | None = None) -> str:
+    """`1.23× [1.18, 1.33]`: all with the digits that the lower end needs."""
+    digits = digits_for(speedup if interval is None else min(speedup, interval.low))
+    said = f"{speedup:.{digits}f}×"
+    return said if interval is None else f"{said} [{interval.low:.{digits}f}, {interval.high:.{digits}f}]"
+
+
+def digits_for(speedup: float) -> int:
+    """Decimals: two, fewer from 10 on, more below 0.1, so that two digits say something."""
+    if not math.isfinite(speedup) or speedup >= 100:
+        return 0
+    if speedup >= 10:
+        return 1
+    return max(2, 1 - math.floor(math.log10(speedup))) if speedup > 0 else 2
+
+
+def why_unresolved(interval: Ends, pace: Pace | str, because: str | None = None) -> str:
+    """Why the pace is unresolved, in a few words for a row; empty where it is resolved.
+
+    `because`: as it is stored; None in old records, and where a table has no room for it.
+    """
+    if pace != Pace.UNRESOLVED:
+        return ""
+    for pattern, words in _SHORTER:
+        if because and (match := pattern.search(because)):
+            return words.format(*match.groups())
+    if because:
+        return because
+    holds_1 = interval.low <= 1 <= interval.high
+    return "the interval holds 1" if holds_1 else "the times vary too much"
+
+
+def bounded(speedup: float, interval: Ends) -> bool:
+    """Whether the speedup is the most that the referee's own clock supports: then it equals the interval's
+    lower end, and the candidate's own clock shows more."""
+    return math.isclose(speedup, interval.low, rel_tol=1e-9)
+
+
+def bound_words(m: Measurement) -> str:
+    """What bounded the speedup, with both times; empty where nothing did."""
+    if not bounded(m.speedup, m.speedup_interval):
+        return ""
+    if m.inside_ms is None:
+        return f"{BOUNDED}, which surely shows no more"
+    return f"{BOUNDED}: it surely shows no more, while the candidate's own says {milliseconds(m.inside_ms)}"
+
+
+def score_words(speedup: float, interval: Ends, pace: Pace | str) -> str:
+    """The score, and how far noise lowered it: `1.18, the interval's lower end`.
+
+    The score is what ranks, what fast_p counts and what a trainer gets: `Measurement.claimed`.
+    """
+    low = interval.low
+    if pace == Pace.UNRESOLVED and low > 1:
+        return f"1, not {low:.{digits_for(low)}f}: what is unresolved counts as 1 at most"
+    said = f"{low:.{digits_for(low)}f}, the interval's lower end"
+    return f"{said}, which noise may have lowered" if pace == Pace.UNRESOLVED else said
+
+
+def lowered(speedup: float, pace: Pace | str) -> str:
+    """`counts as 1` beside a speedup that is unresolved and above 1; empty for all others."""
+    return "counts as 1" if pace == Pace.UNRESOLVED and speedup > 1 else ""
+
+
+def tally(paces: Iterable[Pace | str]) -> str:
+    """`6 faster · 1 same · 2 slower · 2 unresolved`; empty for none."""
+    counts = Counter(map(Pace, paces))
+    return SEPARATOR.join(f"{counts[pace]} {pace}" for pace in Pace if counts[pace])
+
+
+def milliseconds(ms: float) -> str:
+    """`0.580 ms`: three significant digits."""
+    return f"{f'{ms:#.3g}'.rstrip('.')} ms" if 1e-4 <= ms < 999.5 else f"{ms:,.3g} ms"
+
+
+def against(candidate_ms: float, baseline_ms: float) -> str:
+    """`0.580 ms against 0.720 ms`: one call of the candidate, and one of what it was measured against."""
+    return f"{milliseconds(candidate_ms)} against {milliseconds(baseline_ms)}"
+
+
+def headline(
+    status: Status | None, verification: Verification | None, reason: str = "", attempt: int | None = None
+) -> str:
+    """All in a line: `correct · 1.23× [1.18, 1.33] faster · 0.580 ms against 0.720 ms · attempt 1`.
+
+    Of a failure, the first clause of its reason: `wrong_output · values: drawn: output 0: 12 of 64 elements
+    wrong · attempt 3`.
+    `reason`: why there is no verification. `status`: None while the attempt is in progress.
+    """
+    parts = [str(status) if status is not None else "in progress"]
+    if verification is None or status is not Status.CORRECT:
+        parts.append(gist(verification.reason if verification is not None else reason))
+    elif verification.measurement is None:
+        parts.append("not timed")
+    else:
+        m = verification.measurement
+        parts += [finding_of(m), against(m.candidate_ms, m.baseline_ms)]
+    parts.append("" if attempt is None else f"attempt {attempt}")
+    return SEPARATOR.join(filter(None, parts))
+
+
+def gist(reason: str) -> str:
+    """The first clause of a reason, at most GIST characters."""
+    first = re.split(r"[;\n]|, first at |, where |(?<=[a-z)])\. ", reason, maxsplit=1)[0]
+    return textwrap.shorten(first.rstrip(" ."), GIST, placeholder=" …")
