@@ -23,8 +23,8 @@ from kernelproof.problems import Suite, open_suite
 from kernelproof.runs.candidates import CandidateInput, read_candidates
 from kernelproof.runs.reproduction import reproduce
 from kernelproof.runs.sizes import choose_size
-from kernelproof.runs.tuning.search import Trial, Tuned, TuningTask, proposer_for, tune
-from kernelproof.runs.tuning.template import read_template
+from kernelproof.runs.tuning import Trial, Tuned, TuningTask, proposer_for, tune
+from kernelproof.runs.tuning_template import read_template
 from kernelproof.types import Rigor, VerifySettings
 from kernelproof.verifier.devices.discovery import default_backend
 from kernelproof.verifier.engine.engine import Engine

@@ -38,7 +38,7 @@ from kernelproof.wording import counted
 if TYPE_CHECKING:
     from kernelproof.cli.display import Display
     from kernelproof.db.store import Store
-    from kernelproof.runs.tuning.search import Proposer, Trial, Tuned, TuningTask
+    from kernelproof.runs.tuning import Proposer, Trial, Tuned, TuningTask
     from kernelproof.types import Problem, VerifySettings
 
 
@@ -119,8 +119,8 @@ def _search(task: TuningTask, store: Store, bounds: SearchOptions, as_json: bool
     import anyio
 
     from kernelproof.cli.display import Display
-    from kernelproof.runs.tuning.search import proposer_for
-    from kernelproof.runs.tuning.search import tune as search
+    from kernelproof.runs.tuning import proposer_for
+    from kernelproof.runs.tuning import tune as search
     from kernelproof.verifier.engine.engine import Engine
 
     trials = bounds.trials
@@ -183,8 +183,8 @@ def _plan(
     run: str | None,
     parent: int | None,
 ) -> TuningTask:
-    from kernelproof.runs.tuning.search import TuningTask
-    from kernelproof.runs.tuning.template import read_template
+    from kernelproof.runs.tuning import TuningTask
+    from kernelproof.runs.tuning_template import read_template
 
     confirm = settings.model_copy(update={"call_seconds": call_seconds})
     trial = confirm.model_copy(update={"rigor": Rigor.QUICK})

@@ -8,7 +8,7 @@ import pytest
 
 from kernelproof.problems import open_suite
 from kernelproof.runs.candidates import CandidateInput, read_candidates
-from kernelproof.runs.tuning.template import read_template
+from kernelproof.runs.tuning_template import read_template
 from kernelproof.types import Severity, Status, VerifySettings
 from kernelproof.verifier.engine.engine import Engine
 from kernelproof.verifier.policy import review

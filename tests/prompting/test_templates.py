@@ -14,7 +14,7 @@ from kernelproof.errors import UsageError
 from kernelproof.hashing import sha256_json
 from kernelproof.prompting import Failure, first_prompt, list_templates, open_template, repair_prompt
 from kernelproof.prompting.templates import example
-from kernelproof.runs.tuning.template import read_template
+from kernelproof.runs.tuning_template import read_template
 from kernelproof.types import Response, Status
 from tests.prompting.material import problem
 

@@ -14,8 +14,8 @@ import pytest
 from kernelproof.db.store import open_store
 from kernelproof.errors import UsageError
 from kernelproof.problems import open_suite
-from kernelproof.runs.tuning.search import Grid, Proposer, Tpe, TuningTask, proposer_for, tune
-from kernelproof.runs.tuning.template import Template, Values, read_template
+from kernelproof.runs.tuning import Grid, Proposer, Tpe, TuningTask, proposer_for, tune
+from kernelproof.runs.tuning_template import Template, Values, read_template
 from kernelproof.types import Pace, Problem, Status, Verification, VerifySettings
 from tests.prompting.material import measurement, verification
 

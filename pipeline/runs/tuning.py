@@ -28,7 +28,7 @@ from kernelproof.jobs.job import FILE_MODEL
 from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.runs.shutdown import Report, Shutdown
-from kernelproof.runs.tuning.template import MOST_COUNTED, Template, Values
+from kernelproof.runs.tuning_template import MOST_COUNTED, Template, Values
 from kernelproof.types import (
     Interval,
     Measurement,
