@@ -22,7 +22,7 @@ from kernelproof.types import (
     VerifySettings,
 )
 from kernelproof.verifier.build import Builder
-from kernelproof.verifier.contestant.first_calls import PLACE
+from kernelproof.verifier.contestant.extensions import PLACE
 from kernelproof.verifier.devices import discovery
 from kernelproof.verifier.engine.build_stage import compile_ahead
 from kernelproof.verifier.engine.engine import Engine

@@ -25,8 +25,12 @@ import torch
 
 from kernelproof.verifier.contestant import arena as arenas
 from kernelproof.verifier.contestant import core_lock, encoding, fake_device, loop, wire
-from kernelproof.verifier.contestant.extensions import ExtensionLoader
-from kernelproof.verifier.contestant.first_calls import FirstCalls, packed, unpack
+from kernelproof.verifier.contestant.extensions import (
+    ExtensionLoader,
+    FirstCalls,
+    packed_kernels,
+    unpack_kernels,
+)
 from kernelproof.verifier.contestant.loop import Forward, Slot
 from kernelproof.verifier.contestant.profiling import Watched, add_first_calls
 from kernelproof.verifier.contestant.random_draws import large_draws
@@ -160,7 +164,7 @@ class Runner:
 
     def _pack(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """For the build stage: what compilers left that run at a first call."""
-        return {"packed": packed()}
+        return {"packed": packed_kernels()}
 
     def _hold(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Keeps to the cores that it is measured on, and from the load on for good."""
@@ -193,7 +197,7 @@ class Runner:
         if self._held and self._alone:
             core_lock.hold_for_good()
         for descriptor in fds:
-            unpack(descriptor)
+            unpack_kernels(descriptor)
         if self._first_calls is not None and self._first_calls.interprets:
             self._first_calls.inside.interpreted(self._interpreted.append)
         module = types.ModuleType(MODULE)
