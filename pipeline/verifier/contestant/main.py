@@ -3,6 +3,9 @@
 It holds no secret and no verdict: it hands inputs to the candidate and outputs back. Everything it says
 after the candidate is loaded is untrusted, since the candidate lives in the same process. For baselines
 only, it compiles the problem's model with torch.compile and warms it up.
+
+The build stage has it pretend a device where there is none (`FakeDevice`, `fake_gpu`), to let a candidate run
+far enough to ask for all its builds; nothing else that the candidate does there counts.
 """
 
 from __future__ import annotations
@@ -16,15 +19,16 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from kernelproof.verifier.contestant import arena as arenas
-from kernelproof.verifier.contestant import core_lock, encoding, fake_device, loop, wire
+from kernelproof.verifier.contestant import core_lock, encoding, gpu_facts, loop, wire
 from kernelproof.verifier.contestant.extensions import (
     ExtensionLoader,
     FirstCalls,
@@ -47,6 +51,9 @@ _NO_HOST_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 
 
 _stdout = sys.stdout
+
+_GETTERS = {getattr(torch.Tensor, name).__get__: name for name in ("device", "is_cuda", "is_cpu", "is_meta")}
+_IS_META = getattr(torch.Tensor, "is_meta").__get__  # noqa: B009
 
 
 def _write_out() -> None:
@@ -148,8 +155,8 @@ class Runner:
         self._fake_device_type = str(message["device"])
         if self._fake_device_type == "cuda":
             major, minor = message["capability"]
-            fake_device.fake_gpu((int(major), int(minor)))
-            self._fake_device = fake_device.FakeDevice("cuda", cpu_too=False)
+            fake_gpu((int(major), int(minor)))
+            self._fake_device = FakeDevice("cuda", cpu_too=False)
             if self._first_calls is not None:
                 self._first_calls.inside.compile_only((int(major), int(minor)))
         return {}
@@ -157,9 +164,7 @@ class Runner:
     def _rehearse(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """For the build stage: the model is constructed and called with tensors that have no memory."""
         assert self._module is not None
-        fake_device.rehearse(
-            self._module, message["class"], message["problem"], message["sizes"], self._fake_device_type
-        )
+        rehearse(self._module, message["class"], message["problem"], message["sizes"], self._fake_device_type)
         return {}
 
     def _pack(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -408,3 +413,57 @@ def compile_model(
         "graph_breaks": sum(counters["graph_break"].values()),
         "seconds": round(time.monotonic() - began, 3),
     }
+
+
+class FakeDevice(TorchFunctionMode):
+    """While it is entered, tensors that are asked for on a device have no memory there, and say that they are
+    on it."""
+
+    def __init__(self, device: str, *, cpu_too: bool) -> None:
+        """`cpu_too`: those that are asked for on the CPU, as well."""
+        super().__init__()
+        self._device = torch.device(device, 0) if device == "cuda" else torch.device(device)
+        self._replaced = {"cuda", "cpu"} if cpu_too else {"cuda"}
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = _GETTERS.get(func)
+        if name is not None:
+            if not _IS_META(args[0]):
+                return func(*args)
+            return self._device if name == "device" else name == f"is_{self._device.type}"
+        if func is torch.Tensor.cuda:
+            return args[0].to("meta")
+        if func is torch.Tensor.cpu and _IS_META(args[0]):
+            return args[0]
+        return func(*self._elsewhere(args), **self._elsewhere(kwargs or {}))
+
+    def _elsewhere(self, value: Any) -> Any:
+        """Arguments with the memoryless device for those that are pretended."""
+        if isinstance(value, torch.device | str) and str(value).partition(":")[0] in self._replaced:
+            return torch.device("meta")
+        if isinstance(value, tuple):
+            return tuple(map(self._elsewhere, value))
+        if isinstance(value, dict):
+            return {key: self._elsewhere(item) for key, item in value.items()}
+        return value
+
+
+def fake_gpu(capability: tuple[int, int]) -> None:
+    """From now on `torch.cuda` says that there is one GPU of this compute capability."""
+    for name, value in gpu_facts.functions(capability).items():
+        setattr(torch.cuda, name, value)
+    torch.version.cuda = torch.version.cuda or "13.0"
+
+
+def rehearse(
+    candidate: types.ModuleType, name: str, problem: str, sizes: Mapping[str, Any], device: str
+) -> None:
+    """Constructs the candidate's model as the problem says, and calls it once, without memory."""
+    definitions: dict[str, Any] = {"__name__": "problem"}
+    with FakeDevice(device, cpu_too=True), torch.device("meta"), torch.no_grad():
+        exec(compile(problem, "problem.py", "exec"), definitions)
+        definitions |= sizes
+        model = candidate.__dict__[name](*definitions["get_init_inputs"]())
+        model(*definitions["get_inputs"]())
