@@ -13,7 +13,7 @@ import pytest
 MINE = sorted(os.sched_getaffinity(0))
 ASKING = """
 import json, os, sys, threading
-from kernelproof.verifier.contestant import core_lock as cores
+from kernelproof.verifier.contestant.main import hold_to_cores, lock_cores
 
 one, all_of_them = json.loads(sys.argv[1])
 seen = []
@@ -25,8 +25,8 @@ def look():
 
 early = threading.Thread(target=look)
 early.start()
-cores.hold(one)
-if not cores.hold_for_good():
+hold_to_cores(one)
+if not lock_cores():
     sys.exit("this kernel cannot")
 
 def ask():
