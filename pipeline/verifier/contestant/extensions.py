@@ -1,11 +1,11 @@
-"""A candidate's builds inside the sandbox: extensions, and kernels that are compiled when they are first called.
+"""A candidate's builds inside the sandbox: extensions, and kernels that are compiled at their first call.
 
 The runner replaces `load_inline`, `load` and what `BuildExtension` runs in `torch.utils.cpp_extension` by
 functions that send the sources out and get the finished library as a descriptor, with the semantics and the
 errors of torch's own (`ExtensionLoader`).
 
-Of kernels that are compiled when they are first called, the backend's own part comes as the text of a
-program, which defines a class `Inside` (`FirstCall` in `kernelproof.backends.interface`). The compiler's
+For kernels that are compiled at their first call, the backend's own part comes as the text of a program,
+which defines a class `Inside` (`FirstCall` in `kernelproof.backends.interface`). The compiler's
 output is packed in the build stage, and unpacked before the candidate is loaded where it is judged: the same
 compiler finds it there by its content.
 """
