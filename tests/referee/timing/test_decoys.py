@@ -6,8 +6,8 @@ import random
 
 from kernelproof.types import VerifySettings
 from kernelproof.verifier.referee.inputs.variants import VARIANTS
-from kernelproof.verifier.referee.timing.blocks import Decoys
 from kernelproof.verifier.referee.timing.clock import Round
+from kernelproof.verifier.referee.timing.rounds import Decoys
 from kernelproof.verifier.referee.timing.stopping import StoppingRule
 
 RULE = StoppingRule.of(VerifySettings())

@@ -1,8 +1,11 @@
-"""The timing stage: pairs of processes are measured, and what was measured is judged."""
+"""The timing stage: pairs of processes are measured, and what was measured is judged. `aa_spread` measures
+how far two processes that run the very same thing are apart on this device today.
+"""
 
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,11 +14,13 @@ from statistics import median
 
 import torch
 
-from kernelproof.types import Ceilings, Measurement, Replayed, Roofline, VerifySettings
+from kernelproof.hashing import sha256_text
+from kernelproof.types import Ceilings, Measurement, Problem, Replayed, Roofline, VerifySettings
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.contestant import loop
+from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.referee.correctness.oracle import Oracle
-from kernelproof.verifier.referee.inputs.problem import ProblemError
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, outputs_of
 from kernelproof.verifier.referee.inputs.variants import Variant
 from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.roofline import ceilings, roofline
@@ -25,7 +30,6 @@ from kernelproof.verifier.referee.timing import claim, clock, pace
 from kernelproof.verifier.referee.timing.compiled_baselines import CompiledBaselines, ProcessSetup
 from kernelproof.verifier.referee.timing.disturbance import Watch
 from kernelproof.verifier.referee.timing.rounds import LEFT_OUT, OVERWRITTEN, Stopwatch, Timed
-from kernelproof.verifier.referee.timing.sameness import aa_spread
 from kernelproof.verifier.referee.timing.stopping import StoppingRule
 from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.verifier.status_rules import (
@@ -43,7 +47,7 @@ from kernelproof.verifier.status_rules import (
 )
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from kernelproof.verifier.workers.pool import WarmPool
-from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights
+from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights, lay_out
 from kernelproof.wording import counted
 
 
@@ -376,3 +380,79 @@ class Measuring:
             thrown = counted(len(disturbed), "block")
             seen = f"{thrown} thrown away and repeated, the last because: {disturbed[-1]}"
         self.ledger.passed(UNDISTURBED, "; ".join((seen, *self.timed.notes)), figures)
+
+
+_AA_SOURCE = """
+import torch
+from torch import nn
+
+WIDTH = {width}
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.softmax(x * 0.5, dim=-1)
+
+
+def get_inputs():
+    return [torch.randn(WIDTH, 4096)]
+
+
+def get_init_inputs():
+    return []
+"""
+AA_SECONDS = 1.0
+"""Most seconds of timed blocks."""
+AA_SLOTS = 8
+AA_PAIRS = 3
+_AS_FIRST = ("inputs", "outputs")
+_AS_SECOND = ("inputs", "baseline")
+
+
+def aa_spread(settings: VerifySettings, device: torch.device, pool: WarmPool) -> float:
+    """Runs a softmax in two contestants against itself; how far off 1 the ratio may be, as a fraction.
+
+    The middle one of three pairs counts, by the median of its log-ratios. For each about a second, and as
+    long as two processes take to start. Raises Ended when one does not come up.
+    """
+    return median(_aa_pair(settings, device, pool) for _ in range(AA_PAIRS))
+
+
+def _aa_pair(settings: VerifySettings, device: torch.device, pool: WarmPool) -> float:
+    problem = _aa_problem(16384 if device.type == "cuda" else 256)
+    settings = settings.model_copy(update={"size": "full", "measure_seconds": AA_SECONDS, "bar": None})
+    configure_torch(settings.threads, tf32=settings.numerics == "tf32")
+    loaded, memory = LoadedProblem(problem, "full"), SharedMemory(device)
+    first = starting.start(pool, starting.no_builds, settings, device)
+    second = starting.start(pool, starting.no_builds, settings, device)
+    try:
+        model = loaded.construct(0, device)
+        arguments = loaded.draw(0, device)
+        sample = loaded.run(model, arguments, 0)
+        oracle = Oracle(loaded, model, loop.describe(sample), device, settings.numerics)
+        slots = lay_out(memory, arguments, outputs_of(sample, device), AA_SLOTS)
+        del sample
+        for side, arenas in ((first, _AS_FIRST), (second, _AS_SECOND)):
+            starting.seat_baseline(side, loaded, memory, {}, 0, settings, device, arenas)
+        watch = Watch(device, lambda: (*first.pids(), *second.pids()))
+        subject = Subject(oracle, slots, settings, device, lambda: secrets.randbits(62), [1e-6])
+        rounds = Stopwatch(subject, first, second, watch).run().rounds
+    except (ContestantFailed, ContestantGone) as error:
+        raise starting.baseline_failed(error) from None
+    finally:
+        first.close()
+        second.close()
+        memory.close()
+    return abs(median(clock.log_ratios(rounds)))
+
+
+def _aa_problem(width: int) -> Problem:
+    source = _AA_SOURCE.format(width=width)
+    return Problem(
+        id="same",
+        suite="kernelproof",
+        name="same",
+        source=source,
+        sha256=sha256_text(source),
+        sizes={"full": {}},
+    )
