@@ -14,9 +14,8 @@ from kernelproof.types import VerifySettings
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.ledger import Ledger
-from kernelproof.verifier.referee.session import LONG_SECONDS, Session, Tools
+from kernelproof.verifier.referee.session import LONG_SECONDS, Session, Tools, WarmState
 from kernelproof.verifier.referee.sides import starting
-from kernelproof.verifier.referee.warm_state import WarmState
 
 
 @pytest.fixture

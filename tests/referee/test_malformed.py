@@ -32,9 +32,8 @@ from kernelproof.verifier.referee.checks.trials import check_form
 from kernelproof.verifier.referee.judge import judge
 from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.provenance import reports
-from kernelproof.verifier.referee.session import Tools
+from kernelproof.verifier.referee.session import Tools, WarmState
 from kernelproof.verifier.referee.timing import clock
-from kernelproof.verifier.referee.warm_state import WarmState
 from kernelproof.verifier.status_rules import Ended
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from tests.referee.court import Court

@@ -9,8 +9,8 @@ import pytest
 from kernelproof.types import Status
 from kernelproof.verifier.devices import gpu_health
 from kernelproof.verifier.referee import judge
+from kernelproof.verifier.referee.session import WarmState
 from kernelproof.verifier.referee.stages import BUILT_SECONDS, LEAST_SECONDS, least_seconds
-from kernelproof.verifier.referee.warm_state import WarmState
 from kernelproof.verifier.status_rules import Ended
 from tests.referee.corpus import members
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from kernelproof.verifier.devices import locks
-from kernelproof.verifier.referee.warm_state import WarmState
+from kernelproof.verifier.referee.session import WarmState
 from tests.devices.holders import HOLD, KEY, Holder, let_go, line
 
 WAITS = f"waiting for {KEY}: process {os.getpid()} is measuring on it"

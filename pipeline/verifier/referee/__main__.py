@@ -29,9 +29,8 @@ from kernelproof.verifier.build import Builder, Toolchain
 from kernelproof.verifier.contestant import wire
 from kernelproof.verifier.referee.environment import describe_environment
 from kernelproof.verifier.referee.judge import judge, prepare
-from kernelproof.verifier.referee.session import Tools
+from kernelproof.verifier.referee.session import Tools, WarmState
 from kernelproof.verifier.referee.sides.starting import gpus
-from kernelproof.verifier.referee.warm_state import WarmState
 from kernelproof.verifier.sandbox import Group, on_cores
 from kernelproof.verifier.workers.client import NeedsBuild, ReadyBuilds
 

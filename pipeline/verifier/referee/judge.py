@@ -27,10 +27,9 @@ from kernelproof.verifier.referee.environment import describe_environment
 from kernelproof.verifier.referee.inputs.problem import ProblemError
 from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.roofline import ceilings
-from kernelproof.verifier.referee.session import Session, Tools, alone
+from kernelproof.verifier.referee.session import Session, Tools, WarmState, alone
 from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.timing.measuring import aa_spread
-from kernelproof.verifier.referee.warm_state import WarmState
 from kernelproof.verifier.sandbox import on_cores
 from kernelproof.verifier.status_rules import Cause, Ended, build_failure_override, has_other_kernels
 

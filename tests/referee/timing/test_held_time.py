@@ -14,8 +14,7 @@ from kernelproof.types import Problem, Status, Verification, VerifySettings
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import learn_toolchain
 from kernelproof.verifier.referee.judge import judge
-from kernelproof.verifier.referee.session import Tools
-from kernelproof.verifier.referee.warm_state import WarmState
+from kernelproof.verifier.referee.session import Tools, WarmState
 from kernelproof.verifier.sandbox import pausing, probe, seccomp
 from kernelproof.verifier.workers.client import Contestant
 from tests.referee.doubles import share_the_generator
