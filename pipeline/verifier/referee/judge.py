@@ -22,11 +22,10 @@ from kernelproof.types import Status, Verification, VerifySettings
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.devices import gpu_health
-from kernelproof.verifier.referee import plan
+from kernelproof.verifier.referee import ceilings, plan
 from kernelproof.verifier.referee.environment import describe_environment
 from kernelproof.verifier.referee.inputs.problem import ProblemError
 from kernelproof.verifier.referee.ledger import Ledger
-from kernelproof.verifier.referee.roofline import ceilings
 from kernelproof.verifier.referee.session import Session, Tools, WarmState, alone
 from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.timing.measuring import aa_spread

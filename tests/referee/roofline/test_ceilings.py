@@ -13,7 +13,7 @@ import torch
 
 from kernelproof.types import Environment, GpuInfo
 from kernelproof.types.measurement import Ceilings
-from kernelproof.verifier.referee.roofline import ceilings
+from kernelproof.verifier.referee import ceilings
 
 CPU = torch.device("cpu")
 HOST = Environment(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from kernelproof.problems import open_suite
 from kernelproof.types.measurement import Ceilings
+from kernelproof.verifier.referee import roofline
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
-from kernelproof.verifier.referee.roofline import roofline
-from kernelproof.verifier.referee.roofline.roofline import Work
+from kernelproof.verifier.referee.roofline import Work
 from tests.referee.problems import text, written
 
 Count = Callable[..., Work]

@@ -19,11 +19,11 @@ from kernelproof.types import Ceilings, Measurement, Problem, Replayed, Roofline
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.main import configure_torch
+from kernelproof.verifier.referee import ceilings, roofline
 from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, outputs_of
 from kernelproof.verifier.referee.inputs.variants import Variant
 from kernelproof.verifier.referee.ledger import Ledger
-from kernelproof.verifier.referee.roofline import ceilings, roofline
 from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.sides.candidate_process import CandidateProcess
 from kernelproof.verifier.referee.timing import claim, clock, pace
