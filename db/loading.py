@@ -47,8 +47,7 @@ from kernelproof.types import (
     Usage,
     Verification,
 )
-from kernelproof.types.explain import explain
-from kernelproof.types.record import STORED
+from kernelproof.types.record import STORED, explain
 from kernelproof.types.verification import RULES
 
 

@@ -14,7 +14,7 @@ from kernelproof.db.columns import utc_now
 from kernelproof.db.models import Reported
 from kernelproof.db.rows import Library, Reading, keep_optional, whole
 from kernelproof.types import Extraction, Problem, Response, RunSettings
-from kernelproof.types.reported import ReportedResult
+from kernelproof.types.reproduction import ReportedResult
 
 
 class Imported(NamedTuple):

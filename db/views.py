@@ -19,7 +19,7 @@ from kernelproof.types import (
     Verification,
     VerifySettings,
 )
-from kernelproof.types.reported import ReportedResult
+from kernelproof.types.reproduction import ReportedResult
 from kernelproof.version import policy_of
 
 VerificationKind = Literal["first", "again", "reproduce"]

@@ -1,10 +1,17 @@
-"""The words that settings, options and filters choose from, each list in one place.
+"""What settings, options and filters may be: words from a list, and numbers within bounds, each in one place.
 
-Imports the standard library alone: the command line offers these words before it imports pydantic.
+The command line and the records of a configuration refuse the same values, in the same words. Imports the
+standard library alone: the command line reads words and numbers before it imports pydantic.
+
+Example: `SAMPLES.number("0")` raises ValueError("must be 1 or more, not 0"), and a record whose field is
+`samples: Annotated[int, SAMPLES]` refuses 0 with these words.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import EnumType, StrEnum
 from typing import Any, Literal, get_args
 
@@ -106,3 +113,132 @@ def words_of(kind: Any) -> tuple[str, ...]:
         members: dict[str, Any] = dict(kind.__members__)
         return tuple(member.value for member in members.values())
     return get_args(kind)
+
+
+MOST_CHARACTERS = 60
+"""Of text that is no number, so much is shown."""
+DAY_S = 86_400
+YEAR_S = 365 * DAY_S
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """From `least` to `most`, both included."""
+
+    least: float
+    most: float
+    whole: bool = True
+    """A whole number."""
+    above: bool = False
+    """More than `least`."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """The schema of a field that has these bounds beside its type, for pydantic."""
+        from pydantic_core.core_schema import no_info_wrap_validator_function
+
+        return no_info_wrap_validator_function(self._validated, handler(source))
+
+    def _validated(self, value: Any, validate: Callable[[Any], Any]) -> Any:
+        number = value if isinstance(value, bool) else validate(value)
+        if number is not None:
+            self.hold(number)
+        return number
+
+    def number(self, text: str) -> float:
+        """The number that a user wrote: an int where it has to be whole.
+
+        Raises ValueError with words that fit behind a name: "must be 1 or more, not 0".
+        """
+        written = text.strip()
+        shown = written[:MOST_CHARACTERS] + ("..." if len(written) > MOST_CHARACTERS else "")
+        if self.whole and not re.fullmatch(r"[+-]?\d+", written, re.ASCII):
+            raise ValueError(f"must be a whole number, not {_quoted(shown)}")
+        try:
+            value = float(written.replace("_", "?"))
+        except ValueError:
+            raise ValueError(f"must be a number, not {_quoted(shown)}") from None
+        self._hold(value, shown)
+        return int(written) if self.whole else value
+
+    def hold(self, value: object) -> None:
+        """Raises ValueError, in the same words, for what is no number within the bounds."""
+        kind = "a whole number" if self.whole else "a number"
+        if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
+            raise ValueError(f"must be {kind}, not {value!r:.60}")
+        self._hold(value, f"{value:.15g}" if abs(value) < 1e300 else "so large a number")
+
+    def _hold(self, value: float, shown: str) -> None:
+        if value != value:
+            raise ValueError("must be a number, not nan")
+        if value < self.least or (self.above and value == self.least):
+            least = f"more than {self.least:g}" if self.above else f"{self.least:g} or more"
+            raise ValueError(f"must be {least}, not {shown}")
+        if value > self.most:
+            most = int(self.most) if float(self.most).is_integer() else self.most
+            raise ValueError(f"must be {most} or less, not {shown}")
+
+
+def _quoted(text: str) -> str:
+    """A number that is not whole as it is; anything else as the text that it is."""
+    return text if re.fullmatch(r"[+-]?\d*\.?\d+", text, re.ASCII) else repr(text)
+
+
+SAMPLES = Bounds(1, 1_000_000)
+"""Of each problem."""
+TURNS = Bounds(1, 1_000)
+ROOFLINE_SHARE = Bounds(0, 1, whole=False, above=True)
+CONCURRENCY = Bounds(1, 1_000_000)
+RETRIES = Bounds(0, 1_000)
+EQUAL_ERRORS = Bounds(1, 1_000_000)
+TIMEOUT_S = Bounds(0, 7 * DAY_S, whole=False, above=True)
+"""Of a server's silence."""
+TIME_S = Bounds(0, YEAR_S, whole=False, above=True)
+"""Of a whole command."""
+DOLLARS = Bounds(0, 1e9, whole=False, above=True)
+PRICE = Bounds(0, 1e6, whole=False)
+"""Dollars for a million tokens."""
+TEMPERATURE = Bounds(0, 100, whole=False)
+"""Servers differ in how much they allow; none allows less than 0."""
+ANSWER_TOKENS = Bounds(1, 1_000_000_000)
+CONTEXT_TOKENS = Bounds(1, 1_000_000_000)
+ALL_TOKENS = Bounds(1, 10**15)
+ATTEMPTS = Bounds(1, 1_000_000_000)
+TRIALS = Bounds(1, 100)
+TUNED = Bounds(1, 100_000)
+"""Combinations of parameters."""
+SEED = Bounds(0, 2**32 - 1)
+CALL_S = Bounds(0, DAY_S, whole=False, above=True)
+"""For one call of a candidate."""
+MEASURE_S = Bounds(0, 600, whole=False, above=True)
+LEVEL = Bounds(0, 1_000_000)
+"""Of a problem."""
+NEW_LEVEL = Bounds(1, 1_000_000)
+"""Of a problem that is written."""
+CHECK_S = Bounds(1, DAY_S, whole=False)
+"""For one problem."""
+DAYS = Bounds(0, 36_500, whole=False)
+ROW = Bounds(1, 2**63 - 1)
+"""Of a table in the database."""
+TOP = Bounds(1, 100_000_000)
+"""Kernels that a leaderboard lists."""
+PORT = Bounds(0, 65_535)
+KERNELS = Bounds(0, 1000)
+"""Kernels that have a section in a report."""
+QUEUE = Bounds(1, 10_000_000)
+"""Evaluations that wait or run."""
+LOSSES = Bounds(3, 1_000_000)
+"""Of leases on an evaluation: two may be the doing of others that its daemon had, too."""
+WORKER_PLACES = Bounds(0, 10_000)
+"""Evaluations that a worker has at once."""
+WORKERS = Bounds(0, 10_000)
+CPUS = Bounds(1, 10_000)
+"""For each worker."""
+
+FIELDS = {
+    "temperature": TEMPERATURE,
+    "top_p": Bounds(0, 1, whole=False),
+    "max_tokens": ANSWER_TOKENS,
+    "max_completion_tokens": ANSWER_TOKENS,
+    "max_output_tokens": ANSWER_TOKENS,
+}
+"""Fields of a request that mean the same to every server."""

@@ -14,7 +14,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from kernelproof.open_files import allow_open_files
+from kernelproof.listening import allow_open_files
 
 HEAD_S = 10.0
 """Seconds until the head of a request is there."""

@@ -20,7 +20,7 @@ from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.runs.files import read_text
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import Problem, Verification, VerifySettings
-from kernelproof.types.explain import explain
+from kernelproof.types.record import explain
 from kernelproof.verifier.devices.discovery import default_backend
 from kernelproof.verifier.engine.engine import Engine, require_device
 from kernelproof.verifier.engine.stop import Stop

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelproof.bounds import ROW, SEED
+from kernelproof.choices import ROW, SEED
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.options import AllRankedOption, FilterOptions, JsonOption, StorageOptions, UnsafeOption
 from kernelproof.errors import MachineError, UsageError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelproof.bounds import DAY_S, DAYS
+from kernelproof.choices import DAY_S, DAYS
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.options import JsonOption

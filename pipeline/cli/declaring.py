@@ -20,8 +20,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import typer
 
-from kernelproof.bounds import Bounds
-from kernelproof.choices import words_of
+from kernelproof.choices import Bounds, words_of
 from kernelproof.workspace import user_path
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 import typer
 
-from kernelproof.bounds import PRICE, TIME_S
+from kernelproof.choices import PRICE, TIME_S
 from kernelproof.cli.completion import models, runs
 from kernelproof.cli.declaring import Option, nonempty_text
 from kernelproof.cli.options import VerifyOptions, explicit_options

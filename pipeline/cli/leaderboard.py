@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelproof.bounds import TOP
+from kernelproof.choices import TOP
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.options import FilterOptions, StorageOptions, only_one, refuse_several
 from kernelproof.errors import UsageError

@@ -17,8 +17,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernelproof.backends import names, our_backends
-from kernelproof.bounds import LEVEL, MEASURE_S, TRIALS, TURNS
-from kernelproof.choices import Baseline, ErrorClass, Flag, Numerics, Purity, Rigor, RunKind, words_of
+from kernelproof.choices import (
+    LEVEL,
+    MEASURE_S,
+    TRIALS,
+    TURNS,
+    Baseline,
+    ErrorClass,
+    Flag,
+    Numerics,
+    Purity,
+    Rigor,
+    RunKind,
+    words_of,
+)
 from kernelproof.cli.completion import attempts, models, problems, runs
 from kernelproof.cli.declaring import Argument, Option
 from kernelproof.errors import UsageError
@@ -153,7 +165,7 @@ class VerifyOptions:
 
         from kernelproof.runs.sizes import choose_size
         from kernelproof.types import VerifySettings
-        from kernelproof.types.explain import explain
+        from kernelproof.types.record import explain
         from kernelproof.verifier.devices.discovery import default_backend
 
         words = [self.baseline] if isinstance(self.baseline, str) else self.baseline or ()

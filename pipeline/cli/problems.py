@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernelproof.backends import names, preferred
-from kernelproof.bounds import CHECK_S, LEVEL, NEW_LEVEL
+from kernelproof.choices import CHECK_S, LEVEL, NEW_LEVEL
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.completion import problems
 from kernelproof.cli.declaring import Argument, Option

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from kernelproof.bounds import KERNELS
+from kernelproof.choices import KERNELS
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.options import FilterOptions, OutputOption, StorageOptions
 from kernelproof.report.plain import say

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelproof.bounds import ROW
-from kernelproof.choices import Rigor
+from kernelproof.choices import ROW, Rigor
 from kernelproof.cli.completion import attempts
 from kernelproof.cli.declaring import Argument, Option, parsed_path
 from kernelproof.cli.options import (

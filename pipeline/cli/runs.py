@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
-from kernelproof.bounds import ROW
+from kernelproof.choices import ROW
 from kernelproof.cli.audit import audit
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.completion import runs

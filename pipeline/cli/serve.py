@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kernelproof.bounds import PORT
+from kernelproof.choices import PORT
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.options import StorageOptions
 from kernelproof.report.plain import say

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelproof.bounds import CPUS, LOSSES, PORT, QUEUE, WORKER_PLACES, WORKERS
-from kernelproof.choices import Role
+from kernelproof.choices import CPUS, LOSSES, PORT, QUEUE, WORKER_PLACES, WORKERS, Role
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.options import (

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelproof.bounds import CALL_S, MEASURE_S, SEED, TIME_S, TUNED
-from kernelproof.choices import Rigor
+from kernelproof.choices import CALL_S, MEASURE_S, SEED, TIME_S, TUNED, Rigor
 from kernelproof.cli.completion import attempts, problems
 from kernelproof.cli.declaring import Argument, Option
 from kernelproof.cli.options import (

@@ -19,7 +19,7 @@ import anyio
 import anyio.to_thread
 
 from kernelproof.errors import ProviderFatal, UsageError
-from kernelproof.open_files import allow_open_files
+from kernelproof.listening import allow_open_files
 from kernelproof.providers.server_errors import complaint_of_reply
 
 if TYPE_CHECKING:

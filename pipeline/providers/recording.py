@@ -25,8 +25,7 @@ from kernelproof.providers.protocol import (
 )
 from kernelproof.regular_files import LINES_BYTES, read_regular
 from kernelproof.types import FrozenRecord, Response
-from kernelproof.types.explain import explain
-from kernelproof.types.record import BackendName
+from kernelproof.types.record import BackendName, explain
 from kernelproof.workspace import user_path
 
 

@@ -25,9 +25,8 @@ from kernelproof.runs.files import Folder, LeftOut, stand_in
 from kernelproof.runs.shutdown import Shutdown
 from kernelproof.runs.stream import Stream, in_threads
 from kernelproof.types import Extraction, Problem, Response, VerifySettings
-from kernelproof.types.explain import explain
-from kernelproof.types.record import BackendName
-from kernelproof.types.reported import ReportedFigures, ReportedResult, ratio
+from kernelproof.types.record import BackendName, explain
+from kernelproof.types.reproduction import ReportedFigures, ReportedResult, ratio
 from kernelproof.verifier.engine.engine import Engine
 from kernelproof.wording import counted
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from kernelproof.bounds import (
+from kernelproof.choices import (
     ALL_TOKENS,
     ANSWER_TOKENS,
     ATTEMPTS,
@@ -307,7 +307,7 @@ def checked(keys: Mapping[str, Any], path: Path | None = None) -> BatchConfig:
     """The configuration that these keys make. Raises UsageError, with the line where there is a file."""
     from pydantic import TypeAdapter, ValidationError
 
-    from kernelproof.types.explain import explain
+    from kernelproof.types.record import explain
 
     lists = {name: [keys[name]] for name in ("problems", "model") if isinstance(keys.get(name), str)}
     try:

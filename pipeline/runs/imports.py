@@ -41,7 +41,7 @@ from kernelproof.runs.candidates import (
 )
 from kernelproof.runs.files import Folder, LeftOut
 from kernelproof.types import Problem, RunSettings, Status, VerifySettings
-from kernelproof.types.reported import ReportedResult, ratio
+from kernelproof.types.reproduction import ReportedResult, ratio
 from kernelproof.wording import counted
 
 RESULTS = ("results.jsonl", "detailed_results.json", "eval_results.json")

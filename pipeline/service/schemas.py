@@ -20,7 +20,7 @@ from kernelproof.problems.reading import Place, parse_problem
 from kernelproof.runs.prompts import feedback_on
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import Problem, Status, Verification, VerifySettings
-from kernelproof.types.explain import explain
+from kernelproof.types.record import explain
 from kernelproof.types.verification import RULES
 from kernelproof.verifier.devices.discovery import device_for
 from kernelproof.version import VERIFIER, policy_of

@@ -24,7 +24,7 @@ from kernelproof.errors import UsageError
 from kernelproof.service.middleware import STATE, Caller, Refused
 from kernelproof.service.schemas import EvaluationRequest, Reader, answer
 from kernelproof.service.waiting import Watch
-from kernelproof.types.explain import explain
+from kernelproof.types.record import explain
 
 WAIT_S = 300.0
 """Most seconds that a request may wait for a result."""

@@ -1,14 +1,13 @@
 """The types that all processes share: frozen records and enums. No torch, no database, no I/O.
 
 Begin with `exchange` (prompt, response, candidate), `problem` and `verification`: they are one attempt from
-question to verdict. `checks`, `measurement`, `build` and `environment` are the parts of a verification,
+question to verdict. `measurement`, `build` and `environment` are the parts of a verification,
 `status` its outcomes; `run` holds what a batch stores and shows. Import from here, whatever module a type is
 in: ``from kernelproof.types import Candidate, Status, Verification``.
 """
 
 from kernelproof.choices import ErrorClass, Flag, Rigor
 from kernelproof.types.build import Build, BuildRequest, BuildState, CacheSurvey, Removal, Route
-from kernelproof.types.checks import Check, CheckOutcome, Finding, Severity
 from kernelproof.types.environment import CoreShares, Diagnosis, Environment, GpuInfo, Quarantine
 from kernelproof.types.exchange import Candidate, Extraction, Plan, Prompt, Response, Usage
 from kernelproof.types.measurement import (
@@ -29,10 +28,14 @@ from kernelproof.types.reproduction import Reproduction, ReproductionFinding
 from kernelproof.types.run import AttemptKey, RunSettings
 from kernelproof.types.status import Stage, Status
 from kernelproof.types.verification import (
+    Check,
+    CheckOutcome,
     Determinism,
     ErrorStatistics,
+    Finding,
     SandboxReport,
     Setting,
+    Severity,
     Verification,
     VerifySettings,
 )

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from kernelproof.bounds import ROOFLINE_SHARE, TURNS
-from kernelproof.choices import RunKind
+from kernelproof.choices import ROOFLINE_SHARE, TURNS, RunKind
 from kernelproof.hashing import sha256_json
 from kernelproof.types.measurement import Pace
 from kernelproof.types.record import FrozenRecord

@@ -1,4 +1,6 @@
-"""A verification: the settings it ran by, the request to the referee, and the verdict with its evidence."""
+"""A verification: the settings it ran by, the request to the referee, and the verdict with its checks, its
+findings of the static policy, and their evidence.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,60 @@ from typing import Annotated, Any
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from kernelproof.backends import backend, preferred
-from kernelproof.bounds import MEASURE_S, TRIALS
-from kernelproof.choices import Baseline, ErrorClass, Flag, Numerics, Purity, Rigor
+from kernelproof.choices import MEASURE_S, TRIALS, Baseline, ErrorClass, Flag, Numerics, Purity, Rigor
 from kernelproof.types.build import Build
-from kernelproof.types.checks import Check, Finding
 from kernelproof.types.environment import Environment
 from kernelproof.types.measurement import Kernels, Measurement
 from kernelproof.types.problem import Problem
 from kernelproof.types.record import BackendName, FrozenRecord
 from kernelproof.types.status import Status
 from kernelproof.wording import counted
+
+
+class CheckOutcome(StrEnum):
+    """`not_applicable` says that the check had nothing to look at; the reason is in `seen`."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    NOT_APPLICABLE = "not_applicable"
+
+
+class Check(FrozenRecord):
+    """What was asked, what was seen, and the figures."""
+
+    name: str
+    """Stable name: `output_values`, `inputs_unchanged`, `host_clock` ..."""
+    outcome: CheckOutcome
+    asked: str
+    """The question, in one sentence."""
+    seen: str
+    """The answer, in one sentence with its figures."""
+    figures: dict[str, Any] = Field(default_factory=dict)
+    """The same for machines: JSON values only."""
+
+
+class Severity(StrEnum):
+    """`error` ends the attempt with the rule's status; `warning` and `note` inform."""
+
+    NOTE = "note"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Finding(FrozenRecord):
+    """One rule that matched, with its evidence."""
+
+    rule: str
+    """The rule's name: `forbidden_import`, `missing_model_new` ..."""
+    severity: Severity
+    message: str
+    """What is wrong and what a candidate should do instead."""
+    line: int | None = None
+    """1-based line in the candidate's source."""
+    evidence: str = ""
+    """The source text that matched, at most 200 characters."""
+    status: Status | None = None
+    """For severity error: the status the attempt ends with."""
 
 
 class Setting(FrozenRecord):

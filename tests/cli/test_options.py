@@ -9,8 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from kernelproof.bounds import TRIALS
-from kernelproof.choices import Rigor
+from kernelproof.choices import TRIALS, Rigor
 from kernelproof.cli.declaring import Option, takes_options
 from kernelproof.cli.options import SETTINGS, VerifyOptions
 from kernelproof.types import VerifySettings

@@ -36,7 +36,7 @@ from kernelproof.types import (
     Verification,
     VerifySettings,
 )
-from kernelproof.types.reported import ReportedResult
+from kernelproof.types.reproduction import ReportedResult
 from kernelproof.version import VERIFIER
 
 SOURCE = "class ModelNew: ..."

@@ -12,7 +12,7 @@ from kernelproof.errors import UsageError
 from kernelproof.problems import Suite, open_suite
 from kernelproof.runs.candidates import Place, place_of
 from kernelproof.runs.imports import ImportInput, parse_results, read_import, read_times
-from kernelproof.types.reported import ReportedResult
+from kernelproof.types.reproduction import ReportedResult
 from tests.cli import material
 
 

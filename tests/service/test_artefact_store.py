@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kernelproof.bounds import DAY_S
+from kernelproof.choices import DAY_S
 from kernelproof.errors import UsageError
 from kernelproof.service.artefacts import ArtefactStore, StoreAway, open_artefacts
 from tests.cli.program import Program

@@ -11,8 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from kernelproof.choices import Baseline
 from kernelproof.types import FrozenRecord, RunSettings, VerifySettings
-from kernelproof.types.explain import explain
-from kernelproof.types.record import BackendName
+from kernelproof.types.record import BackendName, explain
 
 FOREIGN = (
     "Input should be",

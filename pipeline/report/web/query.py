@@ -10,11 +10,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from kernelproof.backends import names
-from kernelproof.bounds import LEVEL, TURNS
-from kernelproof.choices import ErrorClass, Flag, Numerics, Purity, Rigor, RunKind, words_of
+from kernelproof.choices import LEVEL, TURNS, ErrorClass, Flag, Numerics, Purity, Rigor, RunKind, words_of
 from kernelproof.db.scores.filters import Filters
 from kernelproof.errors import UsageError
-from kernelproof.types.explain import explain
+from kernelproof.types.record import explain
 
 _CALLED = {"device": "gpu"}
 """Fields whose filter has another name."""

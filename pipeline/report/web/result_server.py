@@ -23,7 +23,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kernelproof.bounds import ROW
+from kernelproof.choices import ROW
 from kernelproof.errors import StoreError, UsageError
 from kernelproof.http_server import HttpServer
 from kernelproof.listening import LOOPBACK, in_url, is_local, is_ours, listening_at

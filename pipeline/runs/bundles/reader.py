@@ -50,8 +50,7 @@ from kernelproof.types import (
     Verification,
 )
 from kernelproof.types.exchange import prompt_sha256
-from kernelproof.types.explain import explain
-from kernelproof.types.record import STORED
+from kernelproof.types.record import STORED, explain
 from kernelproof.types.reproduction import Bundled
 from kernelproof.version import POLICY, policy_of
 

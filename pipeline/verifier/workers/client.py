@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from kernelproof.errors import KernelproofError
 from kernelproof.types import Build, BuildRequest, BuildState, SandboxReport
-from kernelproof.types.explain import explain
+from kernelproof.types.record import explain
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.contestant import wire
 from kernelproof.verifier.sandbox import Group, Held, Job, Limits, Outcome, Scratch, python_paths
