@@ -32,8 +32,8 @@ from kernelproof.runs.sizes import choose_size
 from kernelproof.types import VerifySettings
 from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.devices.discovery import VISIBLE, default_backend, device_for, gpus
+from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, outputs_of
-from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.workers.client import Contestant
 from kernelproof.verifier.workers.shared_memory import SharedMemory, lay_out
 
@@ -83,20 +83,20 @@ class Rounds:
         """One contestant from its start to its end."""
         with self._step("up"):
             contestant = Contestant(
-                starting.no_builds, gpus=starting.gpus(self._device), memory_bytes=self._settings.memory_bytes
+                sides.no_builds, gpus=sides.gpus(self._device), memory_bytes=self._settings.memory_bytes
             )
             contestant.allow_memory(self._settings.memory_bytes + memory.host_bytes)
             contestant.wait_ready()
         try:
             ask = contestant.ask
             with self._step("context"):
-                ask(starting.hello(self._settings, self._device), seconds=60)
-            message, descriptors = memory.announce(*starting.CANDIDATE_ARENAS)
+                ask(sides.hello(self._settings, self._device), seconds=60)
+            message, descriptors = memory.announce(*sides.CANDIDATE_ARENAS)
             with self._step("map"):
                 ask(message, seconds=60, fds=descriptors)
             with self._step("load"):
                 ask({"op": "load", "source": self._loaded.sized_source(), "seed": 0}, seconds=60)
-                arguments = starting.init_arguments(self._loaded)
+                arguments = sides.init_arguments(self._loaded)
                 ask({"op": "construct", "class": "Model", "arguments": arguments, "seed": 0}, seconds=60)
             with self._step("trace"):
                 ask(call, seconds=60)

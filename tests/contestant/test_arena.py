@@ -16,7 +16,7 @@ from kernelproof.verifier.contestant import arena as arenas
 from kernelproof.verifier.contestant import encoding
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.contestant.wire import WireError
-from kernelproof.verifier.referee.sides.starting import CANDIDATE_ARENAS
+from kernelproof.verifier.referee.sides import CANDIDATE_ARENAS
 from kernelproof.verifier.workers.shared_memory import (
     POISON,
     SharedMemory,

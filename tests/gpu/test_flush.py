@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kernelproof.verifier.contestant import loop
-from kernelproof.verifier.referee.sides import starting
+from kernelproof.verifier.referee import sides
 
 pytestmark = pytest.mark.gpu
 GPU = torch.device("cuda", 0)
@@ -24,7 +24,7 @@ def block(forward: loop.Forward, flush: loop.Flush, calls: int = 4) -> list[torc
 
 
 def test_the_referee_comes_to_the_same_proof_as_a_block() -> None:
-    theirs, ours = (loop.Flush(starting.flush_bytes(GPU), GPU) for _ in range(2))
+    theirs, ours = (loop.Flush(sides.flush_bytes(GPU), GPU) for _ in range(2))
     theirs.begin(7)
     block(lambda x: x + 1, theirs)
     ours.begin(7)
@@ -36,7 +36,7 @@ def test_the_referee_comes_to_the_same_proof_as_a_block() -> None:
 
 
 def test_a_call_has_its_late_inputs_on_its_own_stream_and_not_before() -> None:
-    flush, side = loop.Flush(starting.flush_bytes(GPU), GPU), torch.cuda.Stream()
+    flush, side = loop.Flush(sides.flush_bytes(GPU), GPU), torch.cuda.Stream()
 
     def elsewhere(x: torch.Tensor) -> torch.Tensor:
         with torch.cuda.stream(side):

@@ -17,7 +17,7 @@ import torch
 
 from kernelproof.verifier.contestant import wire
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
-from kernelproof.verifier.referee.sides.starting import init_arguments
+from kernelproof.verifier.referee.sides import init_arguments
 from kernelproof.verifier.sandbox import Job, Limits, Scratch, python_paths, start
 from kernelproof.verifier.workers.client import contestant_environment, program
 from kernelproof.verifier.workers.shared_memory import SharedMemory, lay_out, share_weights

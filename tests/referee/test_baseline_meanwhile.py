@@ -12,10 +12,10 @@ import pytest
 from kernelproof.problems import open_suite
 from kernelproof.types import VerifySettings
 from kernelproof.types.verification import VerifyRequest
+from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.session import LONG_SECONDS, Session, Tools, WarmState
-from kernelproof.verifier.referee.sides import starting
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append("start")
         return process
 
-    monkeypatch.setattr(starting, "start", start)
-    monkeypatch.setattr(starting, "construct_baseline", lambda *_: found.append("construct"))
-    monkeypatch.setattr(starting, "give_baseline", lambda *_: found.append("give"))
+    monkeypatch.setattr(sides, "start", start)
+    monkeypatch.setattr(sides, "construct_baseline", lambda *_: found.append("construct"))
+    monkeypatch.setattr(sides, "give_baseline", lambda *_: found.append("give"))
     return found
 
 

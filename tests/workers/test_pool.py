@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from kernelproof.types import CoreShares, Status, VerifySettings
-from kernelproof.verifier.referee.sides import starting
+from kernelproof.verifier.referee import sides
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed
 from kernelproof.verifier.workers.pool import AT_ONCE, LOOK_S, PAIR, DeferredCleanup, WarmPool
 from tests.referee.corpus import members
@@ -58,16 +58,16 @@ def test_it_comes_up_on_the_other_cores_and_moves_when_it_gets_its_device(warm_p
     warm_pool.share(KEPT)
     warm_pool.refill((), LIMIT, unsafe=False, count=1)
     settings, device = VerifySettings(backend="cpp", threads=0), torch.device("cpu")
-    with starting.start(warm_pool, starting.no_builds, settings, device) as contestant:
+    with sides.start(warm_pool, sides.no_builds, settings, device) as contestant:
         contestant.wait_ready()
         assert cores(contestant) == set(KEPT.others)
         assert variable(contestant, "OMP_NUM_THREADS") == variable(contestant, "OPENBLAS_NUM_THREADS") == "1"
-        starting.come_up(contestant, settings, device)
+        sides.come_up(contestant, settings, device)
         assert cores(contestant) == set(KEPT.measured)
 
 
 def test_without_kept_cores_it_runs_where_we_do(warm_pool: WarmPool) -> None:
-    with warm_pool.take(starting.no_builds, (), LIMIT, unsafe=False) as contestant:
+    with warm_pool.take(sides.no_builds, (), LIMIT, unsafe=False) as contestant:
         contestant.wait_ready()
         assert cores(contestant) == set(MINE)
         assert variable(contestant, "OMP_NUM_THREADS") is None
@@ -107,13 +107,13 @@ def test_what_was_sent_ahead_is_answered_before_anything_else(warm_pool: WarmPoo
     for spare in warm_pool._waiting:
         spare.wait_ready()
     wanted = VerifySettings(backend="cpp", threads=2)
-    warm_pool.prepare(starting.hello(wanted, CPU))
+    warm_pool.prepare(sides.hello(wanted, CPU))
     wait_until_asked(warm_pool, 2)
     warm_pool.settle()
     for settings in (wanted, VerifySettings(backend="cpp", threads=3)):  # as it was told ahead, and otherwise
-        with starting.start(warm_pool, starting.no_builds, settings, CPU) as contestant:
-            assert contestant.prepared == starting.hello(wanted, CPU)
-            starting.come_up(contestant, settings, CPU)
+        with sides.start(warm_pool, sides.no_builds, settings, CPU) as contestant:
+            assert contestant.prepared == sides.hello(wanted, CPU)
+            sides.come_up(contestant, settings, CPU)
             with pytest.raises(ContestantFailed, match="NoneType"):  # the answers are in step
                 contestant.ask({"op": "construct", "class": "Model", "arguments": [], "seed": 1}, seconds=30)
 
@@ -160,7 +160,7 @@ def test_one_that_cannot_do_what_was_sent_ahead_is_not_taken(warm_pool: WarmPool
     wait_until_asked(warm_pool, 1)
     warm_pool.settle()
     assert not warm_pool._waiting and not waiting.alive
-    with warm_pool.take(starting.no_builds, (), LIMIT, unsafe=False) as contestant:
+    with warm_pool.take(sides.no_builds, (), LIMIT, unsafe=False) as contestant:
         contestant.wait_ready()
         assert contestant.prepared is None
 
@@ -173,7 +173,7 @@ def test_one_that_ended_is_not_taken(warm_pool: WarmPool) -> None:
         spare.wait_ready()
     first.close()
     warm_pool.prepare(hello(2))
-    with warm_pool.take(starting.no_builds, (), LIMIT, unsafe=False) as contestant:
+    with warm_pool.take(sides.no_builds, (), LIMIT, unsafe=False) as contestant:
         assert contestant is second
 
 
@@ -187,7 +187,7 @@ def test_one_that_comes_up_is_not_waited_for(warm_pool: WarmPool) -> None:
 def test_one_thread_may_refill_while_another_takes(warm_pool: WarmPool) -> None:
     with ThreadPoolExecutor(1) as pool:
         refilled = pool.submit(warm_pool.refill, (), LIMIT, unsafe=False, count=3)
-        taken = [warm_pool.take(starting.no_builds, (), LIMIT, unsafe=False) for _ in range(3)]
+        taken = [warm_pool.take(sides.no_builds, (), LIMIT, unsafe=False) for _ in range(3)]
         refilled.result()
     try:
         assert len({spare.pids()[0] for spare in (*taken, *warm_pool._waiting)}) == 3 + len(

@@ -30,7 +30,7 @@ from kernelproof.verifier.contestant import wire
 from kernelproof.verifier.referee.environment import describe_environment
 from kernelproof.verifier.referee.judge import judge, prepare
 from kernelproof.verifier.referee.session import Tools, WarmState
-from kernelproof.verifier.referee.sides.starting import gpus
+from kernelproof.verifier.referee.sides import gpus
 from kernelproof.verifier.sandbox import Group, on_cores
 from kernelproof.verifier.workers.client import NeedsBuild, ReadyBuilds
 

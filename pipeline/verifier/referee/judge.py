@@ -22,12 +22,11 @@ from kernelproof.types import Status, Verification, VerifySettings
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.devices import gpu_health
-from kernelproof.verifier.referee import ceilings, plan
+from kernelproof.verifier.referee import ceilings, plan, sides
 from kernelproof.verifier.referee.environment import describe_environment
 from kernelproof.verifier.referee.inputs.problem import ProblemError
 from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.session import Session, Tools, WarmState, alone
-from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.timing.measuring import aa_spread
 from kernelproof.verifier.sandbox import on_cores
 from kernelproof.verifier.status_rules import Cause, Ended, build_failure_override, has_other_kernels
@@ -142,9 +141,7 @@ def prepare(
         return
     with contextlib.suppress(Ended, KernelproofError, torch.OutOfMemoryError):
         if more:
-            pool.refill(
-                starting.gpus(device), settings.memory_bytes, unsafe=settings.unsafe, count=pool.ahead
-            )
+            pool.refill(sides.gpus(device), settings.memory_bytes, unsafe=settings.unsafe, count=pool.ahead)
         configure_torch(settings.threads, tf32=settings.numerics == "tf32")
         torch.ones(_PARALLEL).sum()  # torch starts its threads now, free to use all cores
         with warm.alone(environment.gpu.uuid, progress), on_cores(pool.shares.measured):

@@ -22,14 +22,14 @@ from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.devices import gpu_health, locks
+from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.checks.probes import Probes
 from kernelproof.verifier.referee.checks.trials import Trials
 from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.provenance.kernels import ReferenceTrace
-from kernelproof.verifier.referee.sides import starting
-from kernelproof.verifier.referee.sides.candidate_process import CandidateProcess
+from kernelproof.verifier.referee.sides import CandidateProcess
 from kernelproof.verifier.referee.timing.measuring import Measuring
 from kernelproof.verifier.status_rules import EXCLUSIVE, Cause, Ended, has_other_kernels
 from kernelproof.verifier.workers.client import BuildService, Contestant
@@ -139,14 +139,14 @@ class Session:
 
     def start_candidate(self) -> None:
         """Starts a process that imports the candidate and constructs ModelNew while the caller goes on."""
-        contestant = starting.start(self.tools.warm.pool, self.tools.build, self.settings, self.device)
+        contestant = sides.start(self.tools.warm.pool, self.tools.build, self.settings, self.device)
         self._candidate = CandidateProcess(contestant, self.memory, self.settings, self.device, self.ledger)
         self._candidate.begin(self.request, self.loaded, self.weights_seed)
 
     @contextmanager
     def baseline_meanwhile(self) -> Iterator[None]:
         """Where the block takes long, the baseline's process begins beside it."""
-        arguments = starting.init_arguments(self.loaded)  # by nobody else while the generator draws weights
+        arguments = sides.init_arguments(self.loaded)  # by nobody else while the generator draws weights
 
         def begin() -> None:
             with suppress(KernelproofError):  # it begins anew when it is wanted, and that tells what is wrong
@@ -163,13 +163,13 @@ class Session:
     def start_baseline(self) -> None:
         """Starts a process that loads the reference while the caller goes on; `ready` waits for it."""
         if self._baseline is None:
-            self._begin_baseline(starting.init_arguments(self.loaded))
+            self._begin_baseline(sides.init_arguments(self.loaded))
         self.ready = self.waiting.submit(self._give_baseline)
 
     def _begin_baseline(self, arguments: list[Any]) -> None:
         pool, loaded, seed = self.tools.warm.pool, self.loaded, self.weights_seed
-        self._baseline = starting.start(pool, starting.no_builds, self.settings, self.device)
-        construct = starting.construct_baseline
+        self._baseline = sides.start(pool, sides.no_builds, self.settings, self.device)
+        construct = sides.construct_baseline
         self._begun = self.waiting.submit(
             construct, self._baseline, loaded, arguments, seed, self.settings, self.device
         )
@@ -235,7 +235,7 @@ class Session:
 
     def _give_baseline(self) -> None:
         self._begun.result()
-        starting.give_baseline(self.baseline, self.memory, self.pristine.specs, self.settings)
+        sides.give_baseline(self.baseline, self.memory, self.pristine.specs, self.settings)
 
 
 class Lease:
@@ -308,7 +308,7 @@ class WarmState:
     def prepare(self, settings: VerifySettings, device: torch.device) -> None:
         """Lets what is in reserve do on the device what it can before it is wanted, while nothing is timed:
         until `settle`."""
-        starting.greet_ahead(self.pool, settings, device)
+        sides.greet_ahead(self.pool, settings, device)
         self.canaries.prepare()
 
     def settle(self) -> None:

@@ -19,6 +19,7 @@ from kernelproof.types import Flag, VerifySettings
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.devices import locks
+from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.checks.probes import Probes
 from kernelproof.verifier.referee.checks.trials import Trials, first_trial
 from kernelproof.verifier.referee.checks.weights import OtherWeights, State
@@ -28,7 +29,6 @@ from kernelproof.verifier.referee.inputs.variants import describe
 from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.provenance.kernels import ReferenceTrace, check_kernels, kernels_matter
 from kernelproof.verifier.referee.session import Session, alone
-from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.timing.measuring import Measuring
 from kernelproof.verifier.sandbox import on_cores
 from kernelproof.verifier.status_rules import HELD_STILL, Cause
@@ -73,10 +73,10 @@ def limit_calls(
     if device.type == "cpu" and backend(settings.backend).on_gpu:  # interpreted
         return settings
     arguments = loaded.draw(seed, device)
-    starting.settled(device)
+    sides.settled(device)
     began = time.monotonic()
     loaded.tried(model, arguments, 0)
-    starting.settled(device)
+    sides.settled(device)
     most = max(least_seconds(device.type, source), TIMES * (time.monotonic() - began))
     return settings.model_copy(update={"call_seconds": min(settings.call_seconds, most)})
 
@@ -147,7 +147,7 @@ def reference(session: Session) -> None:
     session.start_candidate()
     session.tools.warm.prepare(settings, session.device)
     if measured(session):  # the baseline's process comes up too: one that is not used is left for the next
-        gpus = starting.gpus(session.device)
+        gpus = sides.gpus(session.device)
         session.tools.warm.pool.refill(gpus, settings.memory_bytes, unsafe=settings.unsafe, count=1)
     with session.baseline_meanwhile() if measured(session) else nullcontext():
         session.model = session.loaded.construct(session.weights_seed, session.device)

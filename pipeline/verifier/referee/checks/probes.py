@@ -26,7 +26,7 @@ from kernelproof.verifier.referee.inputs.problem import ProblemError, outputs_of
 from kernelproof.verifier.referee.inputs.shapes import Shapes, Way, strided
 from kernelproof.verifier.referee.inputs.variants import finite
 from kernelproof.verifier.referee.ledger import Ledger
-from kernelproof.verifier.referee.sides.candidate_process import CandidateProcess
+from kernelproof.verifier.referee.sides import CandidateProcess
 from kernelproof.verifier.status_rules import PROBE, PROBES, Cause, CheckKind, Ended
 from kernelproof.verifier.workers.shared_memory import (
     SharedMemory,

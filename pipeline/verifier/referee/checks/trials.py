@@ -27,12 +27,12 @@ import torch
 from kernelproof.types import CheckOutcome, Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.correctness import comparing, tolerance
 from kernelproof.verifier.referee.correctness.oracle import FEW_LARGE, GROSS, Expected, Judgement, Oracle
 from kernelproof.verifier.referee.inputs.structure import Forms
 from kernelproof.verifier.referee.inputs.variants import ACCURATE, VARIANTS, Variant, finite, mixed_rows
 from kernelproof.verifier.referee.ledger import Ledger
-from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.status_rules import (
     INPUTS_LATE,
     INPUTS_UNCHANGED,
@@ -222,7 +222,7 @@ class Trials:
                 raise self._ledger.failed(INPUTS_UNCHANGED, seen, {"input": index})
 
     def _call(self, slot: SharedSlot, seed: int, **more: Any) -> dict[str, Any]:
-        starting.make_room(self._device, slot.input_bytes)
+        sides.make_room(self._device, slot.input_bytes)
         message = {"op": "call", "seed": seed, **slot.message(), **more}
         return self._ask(message, self._settings.call_seconds, Cause.RAISED_IN_CALL)
 

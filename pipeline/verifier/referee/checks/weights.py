@@ -26,7 +26,7 @@ from kernelproof.verifier.referee.correctness.comparing import CHUNK
 from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import mapped
 from kernelproof.verifier.referee.ledger import Ledger
-from kernelproof.verifier.referee.sides.candidate_process import CandidateProcess
+from kernelproof.verifier.referee.sides import CandidateProcess
 from kernelproof.verifier.status_rules import STATE_UNCHANGED, STATE_UPDATED, Cause
 from kernelproof.verifier.workers.shared_memory import SharedSlot, SharedWeights, same_bits
 from kernelproof.wording import counted

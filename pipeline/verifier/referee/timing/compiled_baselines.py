@@ -26,10 +26,10 @@ from kernelproof.hashing import sha256_json
 from kernelproof.types import Against, Check, CheckOutcome, Environment, Interval, Measurement
 from kernelproof.types.record import FrozenRecord
 from kernelproof.verifier.build import Toolchain
+from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.environment import loaded_files
 from kernelproof.verifier.referee.inputs.problem import ProblemError
 from kernelproof.verifier.referee.ledger import clean
-from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.timing import claim, stats
 from kernelproof.verifier.referee.timing.pace import pace_of, unresolved_because
 from kernelproof.verifier.referee.timing.rounds import Timed
@@ -287,7 +287,7 @@ def started(setup: ProcessSetup) -> Contestant:
     settings, device = setup.subject.settings, setup.subject.device
     tools = equipment(setup.toolchain, device)
     try:
-        return starting.start_equipped(settings, device, tools)
+        return sides.start_equipped(settings, device, tools)
     except SandboxError as error:
         raise NoBaseline(f"its process could not be started: {error}") from None
 
@@ -304,10 +304,10 @@ def compile_in(contestant: Contestant, kind: str, setup: ProcessSetup) -> dict[s
         for number, slot in enumerate(subject.slots):
             slot.fill(loaded.draw(setup.seed ^ number, device))
         weights, seed = setup.weights, setup.seed
-        starting.seat_baseline(
+        sides.seat_baseline(
             contestant, loaded, memory, weights, seed, settings, device, arenas=COMPILED_ARENAS
         )
-        starting.settled(device)
+        sides.settled(device)
         message = {"op": "compile", "kind": kind, "slots": [slot.arguments for slot in subject.slots]}
         return contestant.ask(message, seconds=COMPILE_SECONDS)
 

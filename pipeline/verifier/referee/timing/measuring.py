@@ -19,13 +19,12 @@ from kernelproof.types import Ceilings, Measurement, Problem, Replayed, Roofline
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.main import configure_torch
-from kernelproof.verifier.referee import ceilings, roofline
+from kernelproof.verifier.referee import ceilings, roofline, sides
 from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, outputs_of
 from kernelproof.verifier.referee.inputs.variants import Variant
 from kernelproof.verifier.referee.ledger import Ledger
-from kernelproof.verifier.referee.sides import starting
-from kernelproof.verifier.referee.sides.candidate_process import CandidateProcess
+from kernelproof.verifier.referee.sides import CandidateProcess
 from kernelproof.verifier.referee.timing import claim, clock, pace
 from kernelproof.verifier.referee.timing.compiled_baselines import CompiledBaselines, ProcessSetup
 from kernelproof.verifier.referee.timing.disturbance import Watch
@@ -142,7 +141,7 @@ class Measuring:
         )
         measured = measured.model_copy(
             update={
-                "flush_bytes": starting.flush_bytes(self.device),
+                "flush_bytes": sides.flush_bytes(self.device),
                 "disturbed": tuple(self.timed.disturbed),
                 "clocks_before": self.timed.before,
                 "clocks_after": self.timed.after,
@@ -423,8 +422,8 @@ def _aa_pair(settings: VerifySettings, device: torch.device, pool: WarmPool) -> 
     settings = settings.model_copy(update={"size": "full", "measure_seconds": AA_SECONDS, "bar": None})
     configure_torch(settings.threads, tf32=settings.numerics == "tf32")
     loaded, memory = LoadedProblem(problem, "full"), SharedMemory(device)
-    first = starting.start(pool, starting.no_builds, settings, device)
-    second = starting.start(pool, starting.no_builds, settings, device)
+    first = sides.start(pool, sides.no_builds, settings, device)
+    second = sides.start(pool, sides.no_builds, settings, device)
     try:
         model = loaded.construct(0, device)
         arguments = loaded.draw(0, device)
@@ -433,12 +432,12 @@ def _aa_pair(settings: VerifySettings, device: torch.device, pool: WarmPool) -> 
         slots = lay_out(memory, arguments, outputs_of(sample, device), AA_SLOTS)
         del sample
         for side, arenas in ((first, _AS_FIRST), (second, _AS_SECOND)):
-            starting.seat_baseline(side, loaded, memory, {}, 0, settings, device, arenas)
+            sides.seat_baseline(side, loaded, memory, {}, 0, settings, device, arenas)
         watch = Watch(device, lambda: (*first.pids(), *second.pids()))
         subject = Subject(oracle, slots, settings, device, lambda: secrets.randbits(62), [1e-6])
         rounds = Stopwatch(subject, first, second, watch).run().rounds
     except (ContestantFailed, ContestantGone) as error:
-        raise starting.baseline_failed(error) from None
+        raise sides.baseline_failed(error) from None
     finally:
         first.close()
         second.close()

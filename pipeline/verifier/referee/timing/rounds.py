@@ -43,9 +43,9 @@ import torch
 
 from kernelproof.types import ErrorStatistics
 from kernelproof.verifier.contestant.loop import Flush
+from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.environment import Readings, read_state
 from kernelproof.verifier.referee.inputs.variants import Variant
-from kernelproof.verifier.referee.sides import starting
 from kernelproof.verifier.referee.timing import clock
 from kernelproof.verifier.referee.timing.claim import timing_of
 from kernelproof.verifier.referee.timing.clock import Alone, Round
@@ -306,7 +306,7 @@ class Stopwatch:
         self._settings, self._device = subject.settings, subject.device
         self._candidate, self._baseline = candidate, baseline
         self._watch = watch
-        self._flush = Flush(starting.flush_bytes(self._device), self._device)
+        self._flush = Flush(sides.flush_bytes(self._device), self._device)
         """Does what a candidate's process has to do to empty the cache, so that its proof is known."""
         self._flush_failure: str | None = None
         """What its proofs show, if one was wrong."""
@@ -494,7 +494,7 @@ class Stopwatch:
             if number in private:
                 kept[number] = arguments
             del arguments
-        starting.make_room(self._device, slots[0].input_bytes)
+        sides.make_room(self._device, slots[0].input_bytes)
         return _Watched(index, kept.pop(index), kept, self._seeds(slots))
 
     def _seeds(self, slots: Sequence[SharedSlot]) -> list[int]:
@@ -524,7 +524,7 @@ class Stopwatch:
         """
         is_baseline = side is self._baseline
         ours = 0.0  # milliseconds that the referee itself took between the calls and their results' delivery
-        starting.settled(self._device)
+        sides.settled(self._device)
         seed = self._random.getrandbits(62)
         message: dict[str, Any] = {"op": "time", "seed": seed, "slots": [slot.arguments for slot in slots]}
         message |= {"late": list(late)} if late else {}
@@ -548,10 +548,10 @@ class Stopwatch:
             reply = side.ask(message, seconds=seconds, places=places_message)
         except (ContestantFailed, ContestantGone) as error:
             if is_baseline:  # no fault of the candidate's
-                raise starting.baseline_failed(error) from None
+                raise sides.baseline_failed(error) from None
             raise
         arrival.look()
-        starting.settled(self._device)
+        sides.settled(self._device)
         host = (side.halt() - start) / 1e6 - ours
         side.pause()
         self._arrivals += [] if is_baseline else [arrival]
@@ -572,7 +572,7 @@ class Stopwatch:
         same = same_bits(list(slots[watched.index].views), watched.private)
         watched.changed |= not same and not is_baseline
         slots[watched.index].scramble()
-        starting.settled(self._device)
+        sides.settled(self._device)
         self._worked[is_baseline] = (time.perf_counter_ns() - began) / 1e6
         side.resume()
         return (time.perf_counter_ns() - halted) / 1e6

@@ -1,1 +1,0 @@
-"""Both sides of a measurement, candidate and baseline: how each starts and how its failures are named."""
