@@ -1,3 +1,3 @@
 """The problem, loaded (`problem`), and the inputs that are drawn for it: `variants` of them that keep their
-`structure`, and other `shapes` for probes.
+`structure`.
 """

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from kernelproof.verifier.contestant.encoding import tensors
-from kernelproof.verifier.referee.inputs.shapes import Reshaped, Shapes
+from kernelproof.verifier.referee.checks.probes import Reshaped, Shapes
 from kernelproof.verifier.referee.inputs.structure import Forms
 
 
