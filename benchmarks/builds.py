@@ -24,7 +24,7 @@ from kernelproof.providers.recording import read_recording
 from kernelproof.types import Build, BuildRequest, BuildState, VerifySettings
 from kernelproof.verifier.build import Builder, Toolchain, learn_toolchain
 from kernelproof.verifier.devices.discovery import default_backend
-from kernelproof.verifier.engine.prebuild import prebuild
+from kernelproof.verifier.engine.build_stage import prebuild
 from kernelproof.verifier.sandbox import Group
 
 

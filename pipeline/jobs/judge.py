@@ -16,8 +16,8 @@ from kernelproof.db.views import Content, StoredAttempt
 from kernelproof.jobs.job import RETRIED, AppendTo, Job, NewAttempt, Purpose, Verdict
 from kernelproof.jobs.leases import LeaseKeeper, in_thread
 from kernelproof.types import Status, Verification
+from kernelproof.verifier.engine.build_stage import Prebuilt
 from kernelproof.verifier.engine.engine import Engine
-from kernelproof.verifier.engine.prebuild import Prebuilt
 from kernelproof.verifier.engine.referee_process import OnStage
 from kernelproof.verifier.engine.stop import Stop
 

@@ -30,8 +30,7 @@ from kernelproof.errors import KernelproofError, MachineError, UsageError
 from kernelproof.hashing import sha256_json, sha256_text
 from kernelproof.types import Build, BuildState, FrozenRecord, Problem, Removal, SandboxReport, VerifySettings
 from kernelproof.verifier.build import Toolchain
-from kernelproof.verifier.engine.build_stage import BuildStage
-from kernelproof.verifier.engine.prebuild import Prebuilt
+from kernelproof.verifier.engine.build_stage import BuildStage, Prebuilt
 from kernelproof.workspace import user_path
 
 ENTRY_BYTES = 1 << 30

@@ -35,8 +35,8 @@ from kernelproof.service.gpu_lease import GpuLease
 from kernelproof.types import BuildState, Status
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.devices.discovery import device_for
+from kernelproof.verifier.engine.build_stage import Prebuilt
 from kernelproof.verifier.engine.engine import Engine
-from kernelproof.verifier.engine.prebuild import Prebuilt
 from kernelproof.verifier.engine.referee_process import RefereeLost
 from kernelproof.verifier.engine.stop import Stop, Stopped
 

@@ -20,9 +20,8 @@ from kernelproof.problems import read_problem
 from kernelproof.types import BuildState, Problem, Status, VerifySettings
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.build.compiler_output import refusal
-from kernelproof.verifier.engine.build_stage import compile_ahead
+from kernelproof.verifier.engine.build_stage import Prebuilt, compile_ahead
 from kernelproof.verifier.engine.engine import Engine, require_device
-from kernelproof.verifier.engine.prebuild import Prebuilt
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group
 from tests.backends import triton_programs

@@ -24,9 +24,8 @@ from kernelproof.types import (
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.contestant.extensions import PLACE
 from kernelproof.verifier.devices import discovery
-from kernelproof.verifier.engine.build_stage import compile_ahead
+from kernelproof.verifier.engine.build_stage import Prebuilt, compile_ahead
 from kernelproof.verifier.engine.engine import Engine
-from kernelproof.verifier.engine.prebuild import Prebuilt
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group, Job, run
 from kernelproof.verifier.sandbox.paths import python_paths

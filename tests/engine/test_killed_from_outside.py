@@ -16,8 +16,8 @@ import pytest
 from kernelproof.jobs import Job, Judge
 from kernelproof.problems import open_suite
 from kernelproof.types import BuildState, Problem, Status, VerifySettings
+from kernelproof.verifier.engine.build_stage import prebuild
 from kernelproof.verifier.engine.engine import Engine
-from kernelproof.verifier.engine.prebuild import prebuild
 from kernelproof.verifier.sandbox import Group
 from tests.cli import material
 

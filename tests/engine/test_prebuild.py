@@ -10,8 +10,8 @@ import pytest
 from kernelproof.problems import open_suite
 from kernelproof.types import BuildState, Problem, VerifySettings
 from kernelproof.verifier.build import Builder, BuildIndex, clear
-from kernelproof.verifier.engine import prebuild as build_module
-from kernelproof.verifier.engine.prebuild import Prebuilt, prebuild
+from kernelproof.verifier.engine import build_stage as build_module
+from kernelproof.verifier.engine.build_stage import Prebuilt, prebuild
 from kernelproof.verifier.sandbox import Group
 
 MODEL = """

@@ -17,8 +17,8 @@ import pytest
 from kernelproof.errors import MachineError
 from kernelproof.types import CoreShares
 from kernelproof.verifier.devices import discovery, quarantine
+from kernelproof.verifier.engine.build_stage import Prebuilt, prebuild
 from kernelproof.verifier.engine.engine import Engine
-from kernelproof.verifier.engine.prebuild import Prebuilt, prebuild
 from kernelproof.verifier.engine.referee_process import RefereeLost, RefereeProcess
 from kernelproof.verifier.engine.referees import Referees
 from tests.engine.host import GPUS, verdict

@@ -10,8 +10,8 @@ import pytest
 
 from kernelproof.types import Build, BuildRequest, BuildState, VerifySettings
 from kernelproof.verifier.build import Toolchain, learn_toolchain
-from kernelproof.verifier.engine import prebuild
-from kernelproof.verifier.engine.prebuild import StubBuilds, lines_of_loaders, names_builds, stub_builds
+from kernelproof.verifier.engine import build_stage
+from kernelproof.verifier.engine.build_stage import StubBuilds, lines_of_loaders, names_builds, stub_builds
 from kernelproof.verifier.sandbox import Group
 from tests.referee.problems import text, written
 
@@ -200,7 +200,7 @@ def test_a_torch_that_a_pth_file_leads_to_is_stood_in_for(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An environment may have borrowed torch from another one."""
-    monkeypatch.setattr(prebuild.site, "getsitepackages", lambda: [str(tmp_path)])
+    monkeypatch.setattr(build_stage.site, "getsitepackages", lambda: [str(tmp_path)])
     asked, shown = run(f"{HEAD}load_inline('n', 'a')\n{WHOLE}")
     assert shown is not None and [each.name for each in asked] == ["n"]
 
@@ -248,7 +248,7 @@ def test_what_is_not_shown_is_left_to_torch(run: Run, source: str) -> None:
 
 
 def test_one_that_hangs_is_ended(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prebuild, "STUB_SECONDS", 1.0)
+    monkeypatch.setattr(build_stage, "STUB_SECONDS", 1.0)
     assert run(f"{HEAD}load_inline('n', 'a')\nwhile True: pass")[1] is None
 
 

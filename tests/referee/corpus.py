@@ -30,7 +30,7 @@ from kernelproof.types import CheckOutcome, Flag, Problem, Status, Verification,
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier import status_rules as kinds
 from kernelproof.verifier.build import Builder
-from kernelproof.verifier.engine.prebuild import prebuild
+from kernelproof.verifier.engine.build_stage import prebuild
 from kernelproof.verifier.referee import stages
 from kernelproof.verifier.referee.plan import PLAN
 from kernelproof.verifier.sandbox import Group

@@ -28,8 +28,8 @@ from kernelproof.service.artefacts import (
 )
 from kernelproof.service.worker import JudgeWorker
 from kernelproof.types import Build, BuildState, VerifySettings
+from kernelproof.verifier.engine.build_stage import Prebuilt
 from kernelproof.verifier.engine.engine import Engine
-from kernelproof.verifier.engine.prebuild import Prebuilt
 from kernelproof.verifier.engine.stop import Stop
 from tests.cli import material
 from tests.cli.program import Program, kill

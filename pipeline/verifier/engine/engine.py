@@ -34,9 +34,8 @@ from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import compiler_output, find_tools
 from kernelproof.verifier.devices import gpu_health, locks
 from kernelproof.verifier.devices.discovery import device_for, environment_for, interprets, set_aside
-from kernelproof.verifier.engine.build_stage import BuildStage
+from kernelproof.verifier.engine.build_stage import BuildStage, Prebuilt
 from kernelproof.verifier.engine.core_sharing import Cores, builds_at_once, measured_threads
-from kernelproof.verifier.engine.prebuild import Prebuilt
 from kernelproof.verifier.engine.referee_process import HandedBack, OnStage, RefereeLost, RefereeProcess
 from kernelproof.verifier.engine.referees import Referees
 from kernelproof.verifier.engine.stop import Stop, ended_later
