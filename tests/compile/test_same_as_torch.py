@@ -16,7 +16,7 @@ import pytest
 
 from kernelproof.types import BuildRequest
 from kernelproof.verifier.build import Toolchain
-from kernelproof.verifier.build.ninja_file import RESOURCE_USAGE, SHIM, make_plan
+from kernelproof.verifier.build.compiling import RESOURCE_USAGE, SHIM, make_plan
 
 STOCK = """
 import json, os, sys

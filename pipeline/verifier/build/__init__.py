@@ -3,9 +3,9 @@
 >>> builder = Builder(cache_directory())
 >>> build = builder.build(BuildRequest(name="ext", cpp_sources=(source,), functions={"f": "f"}))
 
-Begin with `builder`. `ninja_file` turns a request into files and command lines, `compiling` runs the
-compilers over them, `build_cache` keeps what they make (and is looked at and pruned by `kernelproof cache`),
-and `compiler_output` says why a build failed. `slim_headers` only makes a build faster.
+Begin with `builder`. `compiling` turns a request into files and command lines and runs the compilers over
+them, `build_cache` keeps what they make (`kernelproof cache` surveys and prunes it), and `compiler_output`
+says why a build failed. `slim_headers` only makes a build faster.
 """
 
 from kernelproof.verifier.build.build_cache import BuildIndex, clear, prune, survey

@@ -34,10 +34,9 @@ from uuid import uuid4
 
 from kernelproof.errors import MachineError
 from kernelproof.types.build import Build, BuildState, CacheSurvey, Removal
-from kernelproof.verifier.build.ninja_file import LIBRARY
 from kernelproof.workspace import CACHE_VARIABLE, DEFAULT_CACHE_BYTES, cache_bound
 
-RECORD, LOG = "build.json", "log.txt"
+LIBRARY, RECORD, LOG = "lib.so", "build.json", "log.txt"
 
 _BLOCK = 4096
 _SHELF, _KEY = re.compile(r"[0-9a-f]{2}"), re.compile(r"[0-9a-f]{64}")

@@ -22,12 +22,15 @@ from kernelproof.hashing import sha256_json
 from kernelproof.types.build import Build, BuildRequest, BuildState, Route
 from kernelproof.verifier.build.build_cache import LASTING, BuildCache, LockTimeout, open_cache
 from kernelproof.verifier.build.compiler_output import clean_log, failures, first_error, killed, shorten
-from kernelproof.verifier.build.compiling import MEMORY_BYTES, Compiled, Compiler, NoGlue
-from kernelproof.verifier.build.ninja_file import (
+from kernelproof.verifier.build.compiling import (
     CPP_OBJECT,
     CUDA_OBJECT,
+    MEMORY_BYTES,
     BuildPlan,
+    Compiled,
+    Compiler,
     FlagError,
+    NoGlue,
     make_plan,
     needs_cuda,
 )
