@@ -2,8 +2,8 @@
 
 A plan holds the sources with headers and bindings added, and `build.ninja`. The semantics are those of
 `torch.utils.cpp_extension.load_inline`: what is added before and after the sources, the flags and their
-order. docs/reference/builds.md lists what differs. A `Compiler` runs a plan in a sandbox and says what its end
-means.
+order. docs/reference/builds.md lists what differs. A `Compiler` runs a plan in a sandbox and says what its
+end means.
 """
 
 from __future__ import annotations
