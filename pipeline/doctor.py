@@ -28,8 +28,8 @@ from kernelproof.verifier.devices.discovery import (
 from kernelproof.verifier.engine.core_sharing import shares
 from kernelproof.verifier.engine.engine import Engine
 from kernelproof.verifier.sandbox import bwrap, probe, procfs
-from kernelproof.verifier.sandbox.container import container
 from kernelproof.verifier.sandbox.model import Tier
+from kernelproof.verifier.sandbox.probe import container
 from kernelproof.version import __version__
 from kernelproof.wording import counted
 from kernelproof.workspace import Workspace, cache_directory

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.verifier.sandbox import Tier
-from kernelproof.verifier.sandbox.container import container
+from kernelproof.verifier.sandbox.probe import container
 
 STATUS = (
     "Name:\tpython\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\nCapEff:\t{capabilities:016x}\nSeccomp:\t{seccomp}\n"
