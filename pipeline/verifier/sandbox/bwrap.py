@@ -34,11 +34,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kernelproof.errors import SandboxError
-from kernelproof.verifier.sandbox import procfs, seccomp, slots
+from kernelproof.verifier.sandbox import procfs, seccomp
 from kernelproof.verifier.sandbox.model import Job, Tier
 from kernelproof.verifier.sandbox.paths import SYSTEM, SYSTEM_FILES
 from kernelproof.verifier.sandbox.pausing import Freezer
-from kernelproof.verifier.sandbox.tree import START_S, Ended, Gate, freezer_for, spawn
+from kernelproof.verifier.sandbox.tree import START_S, Ended, Gate, Slot, freezer_for, spawn
 
 START_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 """bwrap's own, which the job can read in /proc/1/environ: so nothing of ours."""
@@ -260,7 +260,7 @@ class BwrapTree:
     one in it (pid_namespaces(7)), so that process's pidfd becoming readable proves the tree empty.
     """
 
-    def __init__(self, job: Job, tier: Tier, slot: slots.Slot | None) -> None:
+    def __init__(self, job: Job, tier: Tier, slot: Slot | None) -> None:
         """Starts the job and lets it go. Raises `SandboxError` with bwrap's own words when it cannot."""
         self._slot = slot
         self._init_fd = -1
@@ -319,7 +319,7 @@ class BwrapTree:
             self.freezer.close()
 
 
-def _spawn(job: Job, tier: Tier, slot: slots.Slot | None, gate: Gate) -> tuple[subprocess.Popen[bytes], int]:
+def _spawn(job: Job, tier: Tier, slot: Slot | None, gate: Gate) -> tuple[subprocess.Popen[bytes], int]:
     """bwrap's outer process, and where its JSON lines are read."""
     status_read, status_write = os.pipe2(os.O_CLOEXEC)
     filter_fd = os.memfd_create("filter", os.MFD_CLOEXEC)

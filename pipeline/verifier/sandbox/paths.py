@@ -27,8 +27,8 @@ from types import TracebackType
 from typing import Self
 
 from kernelproof.errors import SandboxError
-from kernelproof.verifier.sandbox import slots
 from kernelproof.verifier.sandbox.model import Job, Tier
+from kernelproof.verifier.sandbox.tree import FIRST_UID, UID_COUNT, needs_slot
 
 SYSTEM = ("/usr", "/lib", "/lib64", "/lib32", "/libx32", "/bin", "/sbin")
 """Visible in every sandbox, with the two files below."""
@@ -228,7 +228,7 @@ def _ours(owner: int) -> bool:
 
     Another user could swap links under a removal by root.
     """
-    job = range(slots.FIRST, slots.FIRST + slots.COUNT)
+    job = range(FIRST_UID, FIRST_UID + UID_COUNT)
     return owner == os.geteuid() or (os.geteuid() == 0 and owner in job)
 
 
@@ -258,7 +258,7 @@ def require_readable(job: Job, tier: Tier) -> None:
 
     Looks at the permissions for "others": a job's user owns none of these paths, and is in no group.
     """
-    if not slots.needed(tier):
+    if not needs_slot(tier):
         return  # the job runs as the caller, who reads what the caller may read
     closed = [path for path in job.read_only if not _open_to_all(path)]
     ways = {} if tier is Tier.A else dict(_closed_ways((*job.read_only, job.scratch)))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelproof.errors import SandboxError
-from kernelproof.verifier.sandbox import bwrap, landlock, pausing, slots
+from kernelproof.verifier.sandbox import bwrap, landlock, pausing
 from kernelproof.verifier.sandbox.bwrap import BwrapTree
 from kernelproof.verifier.sandbox.model import Confinement, Job, Tier
 from kernelproof.verifier.sandbox.paths import (
@@ -28,7 +28,7 @@ from kernelproof.verifier.sandbox.paths import (
     python_paths,
     require_readable,
 )
-from kernelproof.verifier.sandbox.tree import Tree
+from kernelproof.verifier.sandbox.tree import FIRST_UID, UID_COUNT, Tree, needs_slot, slots_exist, take_slot
 from kernelproof.verifier.sandbox.warden_tree import WardenTree
 
 _CAP_SYS_ADMIN = 1 << 21
@@ -121,10 +121,10 @@ def _not_offered(tier: Tier, unsafe: bool) -> str | None:
             return "bwrap is not installed (package bubblewrap)"
         case Tier.C1 if not root:
             return "needs root, to give the job a user id of its own"
-        case Tier.A | Tier.C1 if not slots.exist():
-            last = slots.FIRST + slots.COUNT - 1
+        case Tier.A | Tier.C1 if not slots_exist():
+            last = FIRST_UID + UID_COUNT - 1
             return (
-                f"this user namespace has no user ids {slots.FIRST} to {last} for jobs (/proc/self/uid_map):"
+                f"this user namespace has no user ids {FIRST_UID} to {last} for jobs (/proc/self/uid_map):"
                 " map them, or run as the ordinary user outside it"
             )
         case Tier.C2 if root:
@@ -209,7 +209,7 @@ def _layers(tier: Tier) -> dict[str, str]:
             "files": "RLIMIT_FSIZE; scratch watched",
             "kill": "warden: child subreaper with a lifeline",
         }
-    own_uid = slots.needed(tier)
+    own_uid = needs_slot(tier)
     return layers | {
         "seccomp": "filter",
         "uid": "one of the job's own" if own_uid else "the caller's",
@@ -227,7 +227,7 @@ def launch(job: Job, tier: Tier) -> Tree:
     """
     _require_sound(job)
     require_readable(job, tier)
-    slot = slots.take() if slots.needed(tier) else None
+    slot = take_slot() if needs_slot(tier) else None
     try:
         prepare_scratch(job.scratch, slot.uid if slot else None)
         return BwrapTree(job, tier, slot) if tier in (Tier.A, Tier.B) else WardenTree(job, tier, slot)

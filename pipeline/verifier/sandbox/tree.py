@@ -1,5 +1,5 @@
-"""What the ways of confining a job have in common: the interface for the job's watcher, the gate, and the
-spawner.
+"""What the ways of confining a job have in common: the interface for the job's watcher, the gate, the
+spawner, and user ids for jobs that root starts (`Slot`).
 
 The gate: a confined process has one end of a socket pair as its stdin. It writes a line when everything is
 in force, and goes on when it reads one. Should we have died meanwhile it reads end-of-file and ends, so no
@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import queue
+import random
 import select
 import socket
 import subprocess
@@ -23,12 +25,13 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
 from kernelproof.errors import SandboxError
 from kernelproof.verifier.sandbox import procfs
-from kernelproof.verifier.sandbox.model import Job
+from kernelproof.verifier.sandbox.model import Job, Tier
 from kernelproof.verifier.sandbox.pausing import Freezer
 
 
@@ -155,3 +158,67 @@ def _forget() -> None:
 
 
 os.register_at_fork(after_in_child=_forget)
+
+
+FIRST_UID, UID_COUNT = 60_800, 256
+
+
+class Slot:
+    """A user id (and group id, the same number) for a job that root starts, held until `release`.
+
+    The range lies in the part that systemd's UID table leaves unused, below its dynamic users. An id is held
+    by a bound abstract unix socket, which the kernel releases however the holder ends: no other kernelproof
+    process has it meanwhile.
+    """
+
+    def __init__(self, uid: int, lock: socket.socket) -> None:
+        self.uid = uid
+        self._lock = lock
+
+    def release(self) -> None:
+        self._lock.close()
+
+
+def needs_slot(tier: Tier) -> bool:
+    """Whether a job of this tier gets a user id of its own: always when root starts it."""
+    return tier in (Tier.A, Tier.C1) or (tier is Tier.D and os.geteuid() == 0)
+
+
+def slots_exist() -> bool:
+    """Whether this user namespace has the user ids: one that maps its own root only, say, has not."""
+    for line in Path("/proc/self/uid_map").read_text().splitlines():
+        first, _, count = map(int, line.split())
+        if first <= FIRST_UID and first + count >= FIRST_UID + UID_COUNT:
+            return True
+    return False
+
+
+def take_slot() -> Slot:
+    """Holds a free user id. Raises `SandboxError` when all are taken."""
+    taken = {entry.pw_uid for entry in pwd.getpwall()} | _uids_in_use()
+    for uid in random.sample(range(FIRST_UID, FIRST_UID + UID_COUNT), UID_COUNT):
+        if uid in taken:
+            continue
+        lock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            lock.bind(f"\0kernelproof-uid-{uid}")
+        except OSError:
+            lock.close()
+            continue
+        return Slot(uid, lock)
+    raise SandboxError(
+        f"All {UID_COUNT} sandbox user ids from {FIRST_UID} are in use: run fewer jobs at once."
+    )
+
+
+def _uids_in_use() -> set[int]:
+    """User ids of the processes that can be seen: one left over from a lost job is not used again."""
+    uids = set()
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            if entry.name.isdigit():
+                try:
+                    uids.add(entry.stat().st_uid)
+                except OSError:
+                    continue
+    return uids

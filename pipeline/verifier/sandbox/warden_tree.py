@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from kernelproof.errors import SandboxError
-from kernelproof.verifier.sandbox import bwrap, landlock, procfs, seccomp, slots
+from kernelproof.verifier.sandbox import bwrap, landlock, procfs, seccomp
 from kernelproof.verifier.sandbox.model import Job, Tier
 from kernelproof.verifier.sandbox.pausing import Freezer
-from kernelproof.verifier.sandbox.tree import Ended, Gate, freezer_for, spawn
+from kernelproof.verifier.sandbox.tree import Ended, Gate, Slot, freezer_for, spawn
 
 WARDEN = Path(__file__).with_name("warden.py")
 WARDEN_GRACE_S = 9.0
@@ -27,7 +27,7 @@ WARDEN_GRACE_S = 9.0
 class WardenTree:
     """The tree below one warden, which kills it, proves it empty by having no child, and reports."""
 
-    def __init__(self, job: Job, tier: Tier, slot: slots.Slot | None) -> None:
+    def __init__(self, job: Job, tier: Tier, slot: Slot | None) -> None:
         """Starts the job and lets it go. Raises `SandboxError` when it cannot be confined in this tier."""
         self._slot = slot
         self.freezer: Freezer | None = None
@@ -120,7 +120,7 @@ def _spawn(job: Job, plan: bytes, gate: Gate) -> tuple[subprocess.Popen[bytes], 
     return child, status_read, lifeline_write
 
 
-def _plan(job: Job, tier: Tier, slot: slots.Slot | None) -> bytes:
+def _plan(job: Job, tier: Tier, slot: Slot | None) -> bytes:
     """The job as `warden.py` reads it."""
     rules = landlock.ruleset(job) if tier is not Tier.D else None
     if rules is None and tier is not Tier.D:
@@ -142,7 +142,7 @@ def _plan(job: Job, tier: Tier, slot: slots.Slot | None) -> bytes:
     return json.dumps(plan).encode()
 
 
-def _limits(job: Job, slot: slots.Slot | None) -> dict[str, tuple[int, int]]:
+def _limits(job: Job, slot: Slot | None) -> dict[str, tuple[int, int]]:
     """Soft and hard limits by their names in `resource`."""
     limits = {
         "RLIMIT_CORE": 0,
