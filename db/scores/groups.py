@@ -78,7 +78,7 @@ def _rank(s: Scores) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True)
-class _Problems:
+class ProblemFigures:
     """Figures of a group by problem, for those with a judged sample."""
 
     numbers: Ints
@@ -86,6 +86,8 @@ class _Problems:
     correct: Floats
     best: Floats
     """The counted speedup of the best; NaN where none was measured."""
+    faster: Truths
+    """Whether the best is surely faster."""
     tokens: Floats
     cost: Floats
 
@@ -162,19 +164,22 @@ class Groups:
         counts = np.bincount(group * shape[1] + passed, minlength=shape[0] * shape[1]).reshape(shape)
         return {f"{word} {p}": counts[:, number + 1 :].sum(axis=1) for number, p in enumerate(FAST)}
 
-    def _by_problem(self) -> list[_Problems]:
+    def _by_problem(self) -> list[ProblemFigures]:
         turns, samples, groups = self._turns, self._samples, len(self.names)
         width = int(turns.rows["problem"].max()) + 1 if len(turns.rows) else 1
         of_turn = self.of_turn * width + turns.rows["problem"]
         place = of_turn if samples is turns else self._of_sample * width + samples.rows["problem"]
         size = groups * width
         first = firsts(place, size, samples.claimed, samples.rows["attempt"], samples.measured)
-        best = np.where(first >= 0, samples.speedup[np.maximum(first, 0)] if len(place) else np.nan, np.nan)
+        best, faster = np.full(size, np.nan), np.zeros(size, bool)
+        best[first >= 0] = samples.speedup[first[first >= 0]]
+        faster[first >= 0] = samples.faster[first[first >= 0]]
         judged = samples.facts.judged[samples.rows["facts"]]
         columns = [
             np.bincount(place[judged], minlength=size).astype(np.float64),
             np.bincount(place[samples.correct & judged], minlength=size).astype(np.float64),
             best,
+            faster,
             np.bincount(of_turn, weights=turns.rows["tokens"], minlength=size),
             np.bincount(of_turn, weights=turns.rows["cost"], minlength=size),
         ]
@@ -182,16 +187,16 @@ class Groups:
         found = []
         for group in range(groups):
             here = np.flatnonzero(tables[0][group] > 0)
-            found.append(_Problems(here, *(table[group][here] for table in tables)))
+            found.append(ProblemFigures(here, *(table[group][here] for table in tables)))
         return found
 
     def finished(self, group: int) -> int:
         """The group's finished samples."""
         return sum(self._sample_statuses[group].values())
 
-    def problem_numbers(self, group: int) -> Ints:
-        """The problems with a judged sample."""
-        return self._problems[group].numbers
+    def problems(self, group: int) -> ProblemFigures:
+        """The group's figures by problem."""
+        return self._problems[group]
 
     def speedups(self, group: int) -> Floats:
         """The speedups of the correct measured samples."""
@@ -252,7 +257,7 @@ class Groups:
                 count[stage] += number
         return count
 
-    def _costs(self, group: int, problems: _Problems) -> dict[str, Any]:
+    def _costs(self, group: int, problems: ProblemFigures) -> dict[str, Any]:
         spent = {name: column[group] for name, column in self._spent.items()}
         correct = self._counts["correct"][group]
         costs: dict[str, Any] = {
@@ -291,7 +296,7 @@ def _fast(part: int, whole: int, known: bool) -> Rate:
     return found if known else found.model_copy(update={"share": None, "interval": None})
 
 
-def _pass_at(problems: _Problems, k: int) -> Mean:
+def _pass_at(problems: ProblemFigures, k: int) -> Mean:
     enough = problems.judged >= k
     chances = pass_at_k(problems.judged[enough], problems.correct[enough], k)
     value = float(chances.mean()) if len(chances) else None
@@ -310,6 +315,29 @@ BUDGETS = 60
 _Key = tuple[Source, str, Setting]
 
 
+class TurnsPoint(NamedTuple):
+    """What a model reaches if each sample may have so many turns."""
+
+    turns: int
+    solved: int
+    """Problems with a correct sample."""
+    faster: int
+    """Problems whose best sample is surely faster."""
+    mean: float | None
+    """The geometric mean of the best speedups of the problems that were timed after the first turn already:
+    all points are over the same problems. None where there is no such problem."""
+
+
+class TokensPoint(NamedTuple):
+    """What a model reaches if each problem may cost so many tokens."""
+
+    tokens: float
+    solved: int
+    """Problems with a correct attempt."""
+    faster: int
+    """Problems with an attempt that is surely faster."""
+
+
 class Curves(FrozenRecord):
     """A model's samples under one setting, as curves need them."""
 
@@ -318,13 +346,11 @@ class Curves(FrozenRecord):
     setting: Setting
     speedups: tuple[float, ...]
     """Of the correct measured samples, rising; one whose pace is unresolved is 1 at most."""
-    turns: tuple[tuple[int, float], ...]
-    """Turns that each sample may have, and the geometric mean over all problems that they reach. As many as
-    there are, and MOST_TURNS at most."""
-    budgets: tuple[tuple[float, float], ...]
-    """Tokens that each problem may cost, and the geometric mean over all problems that they reach, if its
-    attempts are made in the order in which they were begun. Empty where tokens are unknown, or nothing was
-    paid for."""
+    turns: tuple[TurnsPoint, ...]
+    """As many turns as there are, and MOST_TURNS at most."""
+    budgets: tuple[TokensPoint, ...]
+    """The attempts on a problem are made in the order in which they were begun. Empty where tokens are
+    unknown, nothing was paid for, or nothing was solved."""
 
 
 def curves(book: ScoreTable, filters: Filters) -> tuple[Curves, ...]:
@@ -350,9 +376,10 @@ def curves(book: ScoreTable, filters: Filters) -> tuple[Curves, ...]:
     return tuple(found)
 
 
-def _over_turns(book: ScoreTable, filters: Filters, turns: Selected) -> dict[_Key, list[tuple[int, float]]]:
+def _over_turns(book: ScoreTable, filters: Filters, turns: Selected) -> dict[_Key, list[TurnsPoint]]:
     """For each model and setting its points, by turns."""
-    found: defaultdict[_Key, list[tuple[int, float]]] = defaultdict(list)
+    found: defaultdict[_Key, list[TurnsPoint]] = defaultdict(list)
+    timed_first: dict[_Key, Ints] = {}
     most = int(turns.rows["turn"].max()) if len(turns.rows) else 0
     for allowed in range(1, min(most, MOST_TURNS) + 1):
         some = turns
@@ -360,36 +387,49 @@ def _over_turns(book: ScoreTable, filters: Filters, turns: Selected) -> dict[_Ke
             some = select(book, filters.model_copy(update={"turns": allowed}))
         groups = Groups(some, some.samples(), by_model)
         for number, (owner, setting) in enumerate(groups.names):
-            everywhere = groups.everywhere(number)
-            if len(everywhere):
-                mean = float(np.exp(np.log(everywhere).mean()))
-                found[owner.source, owner.model, setting].append((allowed, mean))
+            problems = groups.problems(number)
+            if not len(problems.numbers):
+                continue
+            key = (owner.source, owner.model, setting)
+            timed_first.setdefault(key, problems.numbers[np.isfinite(problems.best)])
+            best = problems.best[np.isin(problems.numbers, timed_first[key])]
+            found[key].append(
+                TurnsPoint(
+                    turns=allowed,
+                    solved=int((problems.correct > 0).sum()),
+                    faster=int(problems.faster.sum()),
+                    mean=float(np.exp(np.log(best).mean())) if len(best) else None,
+                )
+            )
     return found
 
 
-def _over_budgets(turns: Selected, groups: Groups, number: int) -> tuple[tuple[float, float], ...]:
+def _over_budgets(turns: Selected, groups: Groups, number: int) -> tuple[TokensPoint, ...]:
     """The points of one group by tokens."""
     rows = np.flatnonzero(groups.of_turn == number)
-    problems = groups.problem_numbers(number)
-    rows = rows[np.isin(turns.rows["problem"][rows], problems)]
+    rows = rows[np.isin(turns.rows["problem"][rows], groups.problems(number).numbers)]
     tokens = turns.rows["tokens"][rows]
-    if turns.rows["unknown_tokens"][rows].any() or not tokens.any() or not len(groups.everywhere(number)):
+    if turns.rows["unknown_tokens"][rows].any() or not tokens.any():
         return ()
     order = np.lexsort((turns.rows["attempt"][rows], turns.rows["problem"][rows]))
     rows, tokens = rows[order], tokens[order]
     problem = steps(turns.rows["problem"][rows])
     spent = _running(tokens, problem)
-    better, gain = _gains(problem, turns.measured[rows], turns.claimed[rows], turns.speedup[rows])
-    if not better.any():
+    solved = _first_spent(spent, problem, turns.correct[rows])
+    faster = _first_spent(spent, problem, turns.faster[rows])
+    if not len(solved):
         return ()
-    at = spent[better]
-    order = np.argsort(at, kind="stable")
-    at, total = at[order], np.cumsum(gain[order])
-    budgets = np.geomspace(max(at[0], 1.0), max(spent.max(), 1.0), BUDGETS)
+    budgets = np.geomspace(max(solved[0], 1.0), max(spent.max(), 1.0), BUDGETS)
     budgets[-1] = spent.max()  # which rounding would miss
-    reached = np.searchsorted(at, budgets, "right") - 1
-    logs = np.where(reached >= 0, total[np.maximum(reached, 0)], 0.0) / len(problems)
-    return tuple(zip(budgets.tolist(), np.exp(logs).tolist(), strict=True))
+    counts = (np.searchsorted(events, budgets, "right").tolist() for events in (solved, faster))
+    return tuple(map(TokensPoint, budgets.tolist(), *counts))
+
+
+def _first_spent(spent: Floats, problem: Ints, chosen: Truths) -> Floats:
+    """For each problem with a chosen row the tokens up to its first, rising."""
+    rows = np.flatnonzero(chosen)
+    first = np.unique(problem[rows], return_index=True)[1]
+    return np.sort(spent[rows[first]])
 
 
 def _running(tokens: Floats, problem: Ints) -> Floats:
@@ -398,15 +438,3 @@ def _running(tokens: Floats, problem: Ints) -> Floats:
     first = np.flatnonzero(np.diff(problem, prepend=-1))
     found: Floats = total - (total[first] - tokens[first])[problem]
     return found
-
-
-def _gains(problem: Ints, measured: Truths, claimed: Floats, speedup: Floats) -> tuple[Truths, Floats]:
-    """Which rows are their problem's best so far, and by how much each of these changes its speedup's log."""
-    ranks = np.unique(np.where(measured, claimed, -1.0), return_inverse=True)[1].reshape(-1)
-    code = problem * (int(ranks.max()) + 1) + ranks  # rises from problem to problem
-    best = np.maximum.accumulate(code)
-    better = measured & (code > np.concatenate(([-1], best[:-1])))
-    logs, of = np.log(speedup[better]), problem[better]
-    before = np.concatenate(([0.0], logs[:-1]))
-    before[np.diff(of, prepend=-1) != 0] = 0.0
-    return better, logs - before

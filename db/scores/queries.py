@@ -8,6 +8,7 @@ with open_store(path, only_read=True) as store:
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
@@ -17,11 +18,12 @@ from sqlalchemy import Connection, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db.connection import Database, open_database
-from kernelproof.db.models import Measurement
+from kernelproof.db.models import Check, Measurement, Verification
 from kernelproof.db.rows import batched
 from kernelproof.db.scores.filters import Filters
+from kernelproof.db.scores.records import Evidence
 from kernelproof.errors import StoreError
-from kernelproof.types import Roofline
+from kernelproof.types import CheckOutcome
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from kernelproof.db.scores.leaderboard_query import Chosen
     from kernelproof.db.scores.records import Leaderboard, ViewName
     from kernelproof.db.scores.reported_results import Claims
-    from kernelproof.types import Roofline
 
 
 T = TypeVar("T")
@@ -77,9 +78,12 @@ class ScoreQueries:
 
         return self._asked(ask)
 
-    def rooflines(self, verifications: Collection[int]) -> dict[int, Roofline]:
-        """The rooflines of those verifications that have one."""
-        return self._database.read(lambda session: _rooflines(session, verifications))
+    def evidence(self, verifications: Collection[int]) -> dict[int, Evidence]:
+        """What those of these verifications that were measured rest on.
+
+        Raises StoreError for a record that makes no sense.
+        """
+        return self._database.read(lambda session: _evidence(session, verifications))
 
     def comparison(
         self, a: str, b: str, kind: Kind | None = None, filters: Filters | None = None
@@ -127,19 +131,28 @@ class ScoreQueries:
         return database.ask(ask)
 
 
-def _rooflines(session: Session, verifications: Collection[int]) -> dict[int, Roofline]:
-    """The roofline of each verification that has one.
-
-    Raises StoreError for one that makes no sense.
-    """
+def _evidence(session: Session, verifications: Collection[int]) -> dict[int, Evidence]:
     found = {}
+    m, v = Measurement, Verification
     for some in batched(sorted(set(verifications))):
-        asked = select(Measurement.verification_id, Measurement.roofline).where(
-            Measurement.verification_id.in_(some), Measurement.roofline.is_not(None)
+        passed = defaultdict(list)
+        checks = select(Check.verification_id, Check.name).where(
+            Check.verification_id.in_(some), Check.outcome == CheckOutcome.PASS.value
         )
-        for number, roofline in session.execute(asked).all():
+        for number, name in session.execute(checks.order_by(Check.verification_id, Check.position)):
+            passed[number].append(name)
+        rows = session.execute(
+            select(
+                *(v.id, m.resolution, m.aa_spread, m.unresolved_because, m.roofline, v.sandbox_tier, v.policy)
+            )
+            .join(m, m.verification_id == v.id)
+            .where(v.id.in_(some))
+        )
+        for number, *facts in rows:
             try:
-                found[number] = Roofline.model_validate(roofline)
+                names = list(Evidence.model_fields)
+                record = dict(zip(names, (*facts, passed[number]), strict=True))
+                found[number] = Evidence.model_validate(record)
             except ValidationError as error:
-                raise StoreError(f"the roofline of verification {number} cannot be read: edited") from error
+                raise StoreError(f"the record of verification {number} cannot be read: edited") from error
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from kernelproof.db.scores.filters import Filters
-from kernelproof.types import ErrorClass, Flag, FrozenRecord, Interval, Pace, Setting, Status
+from kernelproof.types import ErrorClass, Flag, FrozenRecord, Interval, Pace, Roofline, Setting, Status
 
 ViewName = Literal["model", "problem", "kernel", "run", "template", "strategy"]
 Source = Literal["model", "file", "tuner"]
@@ -146,6 +146,23 @@ class Kernel(FrozenRecord):
     error_class: ErrorClass | None
     """None when nothing says."""
     flags: tuple[Flag, ...]
+
+
+class Evidence(FrozenRecord):
+    """What a measured verification rests on, as far as it is stored."""
+
+    resolution: float
+    """The smallest relative difference that is claimed, a fraction."""
+    aa_spread: float
+    """Of the baseline against itself, a fraction."""
+    unresolved_because: str | None
+    """Why its pace is unresolved; None where it is not, or where nothing says."""
+    roofline: Roofline | None
+    sandbox_tier: str | None
+    policy: str | None
+    """The number of the policy by which it was judged."""
+    passed: tuple[str, ...]
+    """Names of the checks that passed, in their order."""
 
 
 class ProblemScores(FrozenRecord):

@@ -57,6 +57,12 @@ class Selected:
         return found
 
     @cached_property
+    def faster(self) -> Truths:
+        """Whether it is surely faster than the reference."""
+        found: Truths = self.measured & self.facts.faster[self.rows["facts"]]
+        return found
+
+    @cached_property
     def claimed(self) -> Floats:
         """The figure that ranks: the interval's lower end, 1 at most where the pace is unresolved; 0 unless
         measured."""
@@ -130,6 +136,7 @@ class _FactColumns:
         self.correct = column(lambda f: f.status == CORRECT)
         self.accepted = column(lambda f: f.status == CORRECT and _accepted(f, filters))
         self.unresolved = column(lambda f: f.pace == Pace.UNRESOLVED)
+        self.faster = column(lambda f: f.pace == Pace.FASTER)
         rules = [(f.backend, f.size, f.numerics, f.purity, f.own_kernel) for f in facts]
         self.bases = list(dict.fromkeys(rules))
         self.base = np.array([self.bases.index(rule) for rule in rules], np.int64)

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from kernelproof.choices import KERNELS
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.options import FilterOptions, OutputOption, StorageOptions
 from kernelproof.report.plain import say
 
+if TYPE_CHECKING:
+    from kernelproof.db.scores.filters import Filters
+    from kernelproof.db.store import Store
+
 
 def report(
     *,
     output: OutputOption = Path("report.html"),
+    title: Annotated[str | None, Option("The page's title [default: what the data say].")] = None,
+    figures: Annotated[
+        Path | None, Option("A folder: the forest plot and the curve of fast_p as SVG and PNG, for a paper.")
+    ] = None,
     kernels: Annotated[int, Option("Kernels with a section of their own, the best first.", KERNELS)] = 20,
     options: FilterOptions,
     storage: StorageOptions,
@@ -21,7 +29,21 @@ def report(
     """Write the results as one HTML file that needs no network: tables, charts, kernels with evidence."""
     from kernelproof.db.store import open_store
     from kernelproof.report.web.pages import board, write
+    from kernelproof.runs.bundles.writer import bundle_bytes
 
+    filters = options.filters()
     with open_store(storage.database, only_read=True) as store:
-        content = board(store, options.filters(), kernels=kernels)
+        content = board(store, filters, kernels=kernels, title=title, bundler=bundle_bytes)
+        drawn = _figures(store, filters, figures, title) if figures else []
     say(f"{output}: {write(content, output) / 1000:,.0f} kB")
+    for path in drawn:
+        say(str(path))
+
+
+def _figures(store: Store, filters: Filters, folder: Path, title: str | None) -> list[Path]:
+    from kernelproof.report.web.figures import write_figures
+
+    paths = write_figures(store, filters, folder, title)
+    if all(path.suffix == ".svg" for path in paths):
+        say("no PNG: vl-convert is missing; pip install 'kernelproof[figures]'", err=True)
+    return paths

@@ -92,8 +92,9 @@ def _print_part(stored: StoredAttempt, sample: list[StoredAttempt], chosen: str 
 
 def _write_html(store: Store, number: int, output: Path) -> None:
     from kernelproof.report.web.pages import attempt, write
+    from kernelproof.runs.bundles.writer import bundle_bytes
 
-    say(f"{output}: {write(attempt(store, number), output) / 1000:,.0f} kB")
+    say(f"{output}: {write(attempt(store, number, bundler=bundle_bytes), output) / 1000:,.0f} kB")
 
 
 def _print(stored: Shown, printed: Callable[[Shown, Console], None]) -> None:

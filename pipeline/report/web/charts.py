@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
+from kernelproof.db.scores.groups import TokensPoint, TurnsPoint
 from kernelproof.db.scores.records import Kernel, Mean, ProblemScores, Scores
 from kernelproof.report.layout import percent, ratio, scaled
 from kernelproof.report.web.facts import AttemptPage, Board
@@ -137,10 +138,16 @@ class Chart:
         return f"{_LEFT + across * WIDTH:.1f} {_TOP + (1 - up) * self.height:.1f}"
 
     def line(
-        self, series: int | None, places: Iterable[Place], *, steps: bool = False, knots: bool = False
+        self,
+        series: int | None,
+        places: Iterable[Place],
+        *,
+        steps: bool = False,
+        knots: bool = False,
+        look: str = "line",
     ) -> None:
         """A line from place to place. None: the device's, not a model's. `steps`: level to the next place,
-        then up or down. `knots`: places are marked."""
+        then up or down. `knots`: places are marked. `look`: `line` or `thin`."""
         every = list(places)
         if not every:
             return
@@ -150,8 +157,8 @@ class Chart:
             for place in ([(after[0], before[1]), after] if steps else [after])
         ]
         path = "L".join(map(self._at, [every[0], *corners]))
-        look = "ink" if series is None else f"s{series}"
-        self.marks.append(Mark(f"line {look}", f"M{path}"))
+        owner = "ink" if series is None else f"s{series}"
+        self.marks.append(Mark(f"{look} {owner}", f"M{path}"))
         if knots:
             self.dots(series or 0, every, "knots")
 
@@ -181,7 +188,7 @@ class Chart:
         right, bottom = _LEFT + WIDTH, _TOP + self.height
         across = [(f"{_LEFT + self.x.at(t) * WIDTH:.1f}", self.x.label(t)) for t in self.x.ticks]
         up = [(f"{_TOP + (1 - self.y.at(t)) * self.height:.1f}", self.y.label(t)) for t in self.y.ticks]
-        labels = [(x, bottom + 16, "middle", text) for x, text in _apart(across)]
+        labels = [(x, bottom + 16, "middle", text) for x, text in apart(across)]
         facts = {
             "title": title,
             "role": "group" if any(mark.says for mark in self.marks) else "img",  # an image has no parts
@@ -198,7 +205,7 @@ class Chart:
         return fragment("chart.svg", facts)
 
 
-def _apart(labels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def apart(labels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """The labels of an axis from left to right, without those that would touch the one before."""
     end = -math.inf
     for at, text in labels:
@@ -218,6 +225,7 @@ _BINS = 10
 """Bars from one power of ten to the next."""
 _EDGE = 1.15
 """How far above the slowest block's median a chart of times ends."""
+_THIN = "the thin line: those with a kernel that is surely faster."
 _MOST_KNOTS = 40
 """Rounds up to which each median is marked."""
 
@@ -249,12 +257,12 @@ def board_pictures(board: Board, href: Callable[[int], str | None]) -> Pictures:
     """All charts of one board. `href`: attempt to where its page is, if anywhere."""
     models = charted(board.models)
     curves = [board.curves.get(scores.model) for scores in models]
-    reached = [found.speedups if found else () for found in curves]
+    reached = _speedups(board, models)
     of = f"{counted(len(models), 'model')}; the table of models has the figures"
     return Pictures(
         speed=_drawn(
             (
-                fast_p([scores.correct.whole for scores in models], reached),
+                fast_p_curves(board, models),
                 f"Curves of fast_p for {of}",
                 "The part of the judged samples that is correct and faster than p (fast_p). A speedup of "
                 "unresolved pace counts as 1 at most.",
@@ -268,6 +276,23 @@ def board_pictures(board: Board, href: Callable[[int], str | None]) -> Pictures:
         roofline=_rooflines(board, models, href),
         cost=_drawn(
             (
+                over_turns([found.turns if found else () for found in curves]),
+                f"Problems solved after each number of turns, {of}",
+                f"Problems that each model solves if a sample may have so many turns; {_THIN}",
+            ),
+            (
+                means_over_turns([found.turns if found else () for found in curves]),
+                f"Speedup after each number of turns, {of}",
+                "The geometric mean of the best speedups if a sample may have so many turns, over the "
+                "problems that were timed after the first turn already: the same ones at all points.",
+            ),
+            (
+                over_budgets([found.budgets if found else () for found in curves]),
+                f"Problems solved over the tokens that each may cost, {of}",
+                "Problems solved if the attempts on each may cost so many tokens, counted in the order in "
+                f"which they were begun; {_THIN}",
+            ),
+            (
                 _cost(models, [s.tokens_per_correct for s in models], "tokens for each correct sample"),
                 f"Tokens for each correct sample against speedup, {of}",
                 "Tokens of all attempts for each correct sample, against the geometric mean of the best "
@@ -277,18 +302,6 @@ def board_pictures(board: Board, href: Callable[[int], str | None]) -> Pictures:
                 _cost(models, [s.cost_per_correct for s in models], "dollars for each correct sample"),
                 f"Dollars for each correct sample against speedup, {of}",
                 "Dollars of all attempts for each correct sample, likewise.",
-            ),
-            (
-                over_turns([found.turns if found else () for found in curves]),
-                f"Speedup after each number of turns, {of}",
-                "The geometric mean of the best speedups over all problems, if each sample may have so many "
-                "turns.",
-            ),
-            (
-                over_budgets([found.budgets if found else () for found in curves]),
-                f"Speedup over the tokens that each problem may cost, {of}",
-                "The same mean, if the attempts on each problem may cost so many tokens. They are counted in "
-                "the order in which they were begun.",
             ),
         ),
     )
@@ -308,12 +321,22 @@ def speedups(title: str, values: Iterable[float]) -> Axis:
     return Axis(title, low, high, [tick for tick in TICKS if low <= tick <= high], logarithmic=True)
 
 
-def _mean(values: Iterable[float]) -> Axis:
+def _mean(values: Iterable[float], title: str = "speedup over all problems") -> Axis:
     """An axis around some positive means, which need not begin at 0."""
     every = list(values)
     low, high = min(every), max(every)
     room = max(0.08 * (high - low), 0.02 * high)
-    return linear("speedup over all problems", max(low - room, 0.0), high + room)
+    return linear(title, max(low - room, 0.0), high + room)
+
+
+def _speedups(board: Board, models: Sequence[Scores]) -> list[Sequence[float]]:
+    """The speedups of each model's correct samples."""
+    return [board.curves[s.model].speedups if s.model in board.curves else () for s in models]
+
+
+def fast_p_curves(board: Board, models: Sequence[Scores]) -> Chart | None:
+    """The curves of fast_p of some models of a board."""
+    return fast_p([scores.correct.whole for scores in models], _speedups(board, models))
 
 
 def fast_p(judged: Sequence[int], ratios: Sequence[Sequence[float]]) -> Chart | None:
@@ -359,13 +382,14 @@ def distribution(ratios: Sequence[Sequence[float]]) -> Chart | None:
 
 
 def _cost(models: Sequence[Scores], costs: Sequence[Mean], title: str) -> Chart | None:
-    """What a correct sample costs, against the speedup over all problems; None where nothing is known."""
+    """What a correct sample costs, against the speedup over all problems; None for fewer than two models: a
+    point alone shows no more than the table."""
     values = [
         (series, (cost.value, scores.geometric_mean_all.value))
         for series, (scores, cost) in enumerate(zip(models, costs, strict=True))
         if cost.value and scores.geometric_mean_all.value
     ]
-    if not values:
+    if len(values) < 2:
         return None
     chart = Chart(
         logarithmic(title, (cost for _, (cost, _) in values), short), _mean(mean for _, (_, mean) in values)
@@ -375,27 +399,49 @@ def _cost(models: Sequence[Scores], costs: Sequence[Mean], title: str) -> Chart 
     return chart
 
 
-def over_turns(curves: Sequence[Sequence[Place]]) -> Chart | None:
-    """The speedup over all problems after the first N turns; None where no sample has a second turn."""
-    most = max((turns for curve in curves for turns, _ in curve), default=0)
-    if most < 2:
+def over_turns(curves: Sequence[Sequence[TurnsPoint]]) -> Chart | None:
+    """Problems that are solved, and surely faster, after the first N turns; None where no sample has a second
+    turn."""
+    if (x := _turns(curves)) is None:
         return None
-    x = Axis("turns allowed", 0.5, most + 0.5, range(1, int(most) + 1))
-    chart = Chart(x, _mean(speedup for curve in curves for _, speedup in curve))
-    for series, curve in enumerate(curves):
-        chart.line(series, curve, knots=True)
+    return _counts(x, [[(p.turns, p.solved, p.faster) for p in curve] for curve in curves], steps=False)
+
+
+def means_over_turns(curves: Sequence[Sequence[TurnsPoint]]) -> Chart | None:
+    """The speedup over the same problems after the first N turns; None where no sample has a second turn, or
+    nothing was timed after the first."""
+    x = _turns(curves)
+    means = [[(p.turns, p.mean) for p in curve if p.mean is not None] for curve in curves]
+    if x is None or not any(means):
+        return None
+    chart = Chart(x, _mean((mean for line in means for _, mean in line), "speedup over the same problems"))
+    for series, line in enumerate(means):
+        chart.line(series, line, knots=True)
     return chart
 
 
-def over_budgets(curves: Sequence[Sequence[Place]]) -> Chart | None:
-    """The speedup over all problems if each may cost so many tokens; None where that is one point at most."""
-    budgets = {budget for curve in curves for budget, _ in curve}
+def _turns(curves: Sequence[Sequence[TurnsPoint]]) -> Axis | None:
+    most = max((point.turns for curve in curves for point in curve), default=0)
+    return Axis("turns allowed", 0.5, most + 0.5, range(1, most + 1)) if most > 1 else None
+
+
+def over_budgets(curves: Sequence[Sequence[TokensPoint]]) -> Chart | None:
+    """Problems that are solved, and surely faster, if each may cost so many tokens; None where that is one
+    point at most."""
+    budgets = {point.tokens for curve in curves for point in curve}
     if len(budgets) < 2:
         return None
     x = logarithmic("tokens for each problem", budgets, short)
-    chart = Chart(x, _mean(speedup for curve in curves for _, speedup in curve))
+    return _counts(x, [[(p.tokens, p.solved, p.faster) for p in curve] for curve in curves], steps=True)
+
+
+def _counts(x: Axis, curves: Sequence[Sequence[tuple[float, int, int]]], *, steps: bool) -> Chart:
+    """For each series two lines from 0 on: problems solved, and a thin one, surely faster."""
+    most = max(solved for curve in curves for _, solved, _ in curve)
+    chart = Chart(x, linear("problems", 0, most, whole=True))
     for series, curve in enumerate(curves):
-        chart.line(series, curve, steps=True)
+        chart.line(series, [(at, solved) for at, solved, _ in curve], steps=steps, knots=not steps)
+        chart.line(series, [(at, faster) for at, _, faster in curve], steps=steps, look="thin")
     return chart
 
 
@@ -435,12 +481,14 @@ def _rooflines(board: Board, models: Sequence[Scores], href: Callable[[int], str
         Placed(
             series[kernel.model],
             kernel.candidate_ms,
-            board.rooflines[kernel.verification_id],
+            found.roofline,
             _words(problem, kernel),
             href(kernel.attempt_id),
         )
         for problem, kernel in best
-        if kernel.model in series and kernel.verification_id in board.rooflines
+        if kernel.model in series
+        and (found := board.evidence.get(kernel.verification_id)) is not None
+        and found.roofline is not None
     ]
     of = f"{counted(len(kernels), 'kernel')}; the table of problems has the fraction of the roofline"
     return _drawn(

@@ -6,6 +6,7 @@ answer with them. What differs is where links lead, and that a served page follo
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,7 +33,8 @@ from kernelproof.report.show import (
 )
 from kernelproof.report.verification import ERROR_COLUMNS, error_rows, flat_figures, measurement_facts
 from kernelproof.report.web.charts import SHAPES, board_pictures, charted, rounds_picture
-from kernelproof.report.web.facts import AttemptPage, attempt_page, gather, summary
+from kernelproof.report.web.facts import AttemptPage, Board, Bundler, attempt_page, gather
+from kernelproof.report.web.forest import NARROW, WIDE, forest, forest_rows
 from kernelproof.report.web.query import query_of
 from kernelproof.report.web.rendering import (
     MOST_CODE,
@@ -46,6 +48,7 @@ from kernelproof.report.web.rendering import (
     fragment,
     rendered,
 )
+from kernelproof.report.web.summary import TERMS, badges, closing_line, headline, summary, three_figures
 from kernelproof.wording import counted
 
 NEWEST = 15
@@ -70,9 +73,18 @@ class Content:
     """Those that it may be asked by; None for a page of one attempt."""
 
 
-def board(store: Store, filters: Filters, *, base: str | None = None, kernels: int = 0) -> Content:
+def board(
+    store: Store,
+    filters: Filters,
+    *,
+    base: str | None = None,
+    kernels: int = 0,
+    title: str | None = None,
+    bundler: Bundler | None = None,
+) -> Content:
     """The leaderboard. `base`: the address below which attempts have pages; None for a file, which has
-    sections of up to `kernels` of the best kernels instead.
+    sections of up to `kernels` of the best kernels instead, with the bundles that `bundler` makes. `title`:
+    the page's; None: what the data say.
 
     Raises UsageError for a file without anything in it; a served board says why there is nothing.
     """
@@ -80,7 +92,7 @@ def board(store: Store, filters: Filters, *, base: str | None = None, kernels: i
     links = [("The newest attempts", "#newest-title")] if newest else []
     facts: dict[str, object] = {"newest": newest, "more": _address(base, filters), "base": base}
     try:
-        report = gather(store, filters, kernels)
+        report = gather(store, filters, kernels, bundler)
     except UsageError as error:
         if base is None:
             raise
@@ -93,9 +105,18 @@ def board(store: Store, filters: Filters, *, base: str | None = None, kernels: i
         )
         pictures = [board_pictures(each, href) for each in report.boards]
         facts |= {"report": report, "pictures": pictures, "href": href}
+        facts["forests"] = [_forests(each, href) for each in report.boards]
+        title = title or (headline(report.boards[0]) if len(report.boards) == 1 else None)
         boards = [(each.title, f"#board-{number}") for number, each in enumerate(report.boards, 1)]
         links = [*boards, *([("Kernels with their evidence", "#kernels")] if report.kernels else []), *links]
-    return Content("Kernels that were verified", links, fragment("board.html", facts), filters)
+    return Content(title or "Kernels that were verified", links, fragment("board.html", facts), filters)
+
+
+def _forests(board: Board, href: Callable[[int], str | None]) -> list[Markup]:
+    """The forest plot for wide pages, and for phones."""
+    rows = forest_rows(board, href)
+    said = f"Speedups with 95 % intervals of {counted(len(rows), 'problem')}: {closing_line(board)}"
+    return [forest(rows, layout, said) for layout in (WIDE, NARROW)]
 
 
 def attempts(store: Store, filters: Filters, before: int | None, base: str) -> Content:
@@ -106,12 +127,15 @@ def attempts(store: Store, filters: Filters, before: int | None, base: str) -> C
     return Content("Attempts", [("All results", f"{base}/")], body, filters)
 
 
-def attempt(store: Store, attempt_id: int, base: str | None = None) -> Content:
-    """One attempt with its evidence. `base`: None for a file, which names no other attempts.
+def attempt(
+    store: Store, attempt_id: int, base: str | None = None, bundler: Bundler | None = None
+) -> Content:
+    """One attempt with its evidence. `base`: None for a file, which names no other attempts. `bundler` makes
+    the bundle that the page holds.
 
     Raises UsageError when there is no such attempt, StoreError when its rows make no sense.
     """
-    found = attempt_page(store, attempt_id)
+    found = attempt_page(store, attempt_id, bundler=bundler)
     sample = store.newest.sample_of(attempt_id) if base is not None else []
     links = [("All results", f"{base}/"), ("All attempts", f"{base}/attempts")] if base is not None else []
     if found.parent is not None and base is not None:
@@ -210,10 +234,13 @@ def differences(page: AttemptPage) -> list[tuple[str, str]]:
 
 
 TEMPLATES.globals |= {
+    "badges": badges,
+    "base64": lambda data: base64.b64encode(data).decode(),
     "between": between,
     "breakable": breakable,
     "builds_of": builds_of,
     "charted": charted,
+    "closing_line": closing_line,
     "coloured": coloured,
     "counted": counted,
     "cut": lambda text, most=MOST_LOG: cut(text, most),
@@ -223,6 +250,7 @@ TEMPLATES.globals |= {
     "error_rows": error_rows,
     "flat_figures": flat_figures,
     "funnel": funnel,
+    "headline": headline,
     "measurement_facts": measurement_facts,
     "MOST_CODE": MOST_CODE,
     "percents_between": percents_between,
@@ -233,6 +261,8 @@ TEMPLATES.globals |= {
     "share": share,
     "summary": summary,
     "summary_facts": summary_facts,
+    "terms": TERMS,
+    "three_figures": three_figures,
     "verification_columns": VERIFICATION_COLUMNS,
     "verification_lines": verification_lines,
 }

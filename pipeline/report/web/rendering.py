@@ -34,7 +34,7 @@ def rendered(facts: Mapping[str, object], *, scripts: Sequence[str], served: boo
 
     `served`: it comes from a server of ours, which it may ask for more; else it asks nobody for anything.
     """
-    style, script = _file("style.css"), "".join(map(_file, scripts))
+    style, script = file("style.css") + file("chart.css"), "".join(map(file, scripts))
     allowed = (
         "default-src 'none'",
         f"style-src '{_hash(style)}'",
@@ -55,7 +55,8 @@ def fragment(template: str, facts: Mapping[str, object]) -> Markup:
 
 
 @cache
-def _file(name: str) -> str:
+def file(name: str) -> str:
+    """A text among the templates."""
     return (files("kernelproof.report.web") / "templates" / name).read_text(encoding="utf-8")
 
 

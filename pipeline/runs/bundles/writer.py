@@ -148,6 +148,25 @@ def write_bundle(attempts: Iterable[Bundled], path: Path, key: Path | None = Non
     `key`: an SSH key, whose signature is written beside it. Raises UsageError for what no bundle takes and
     for a file that is no key, MachineError where the bundle cannot be signed or written.
     """
+    manifest, data = _packed(attempts)
+    signature = sign(data, key) if key else None
+    _write(path, data)
+    if signature is not None:
+        _write(signature_of(path), signature)
+    return manifest["sha256"], len(data)
+
+
+def bundle_bytes(store: Store, attempt_id: int, verification_id: int | None = None) -> bytes | None:
+    """The bundle of one attempt, with one of its verifications; None where `bundled` or the format refuses
+    it."""
+    try:
+        return _packed([bundled(store, attempt_id, verification_id)])[1]
+    except UsageError:
+        return None
+
+
+def _packed(attempts: Iterable[Bundled]) -> tuple[dict[str, Any], bytes]:
+    """The manifest and the whole file. Raises UsageError for what no bundle takes."""
     members: dict[str, bytes] = {}
     total = 0
     for count, attempt in enumerate(attempts, 1):
@@ -169,11 +188,7 @@ def write_bundle(attempts: Iterable[Bundled], path: Path, key: Path | None = Non
         raise UsageError(
             f"the bundle would be larger than {MOST_FILE_BYTES >> 20} MiB; filter for fewer attempts"
         )
-    signature = sign(data, key) if key else None
-    _write(path, data)
-    if signature is not None:
-        _write(signature_of(path), signature)
-    return manifest["sha256"], len(data)
+    return manifest, data
 
 
 def _write(path: Path, data: bytes) -> None:
