@@ -13,9 +13,12 @@ from kernelproof.cli.declaring import Option
 from kernelproof.cli.options import JsonOption
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.report.plain import json_text, screen
+from kernelproof.wording import counted
 
 if TYPE_CHECKING:
-    from kernelproof.types import Removal
+    from rich.console import Console
+
+    from kernelproof.types import CacheSurvey, Removal
 
 cache_app = CommandLine(help="See the cache of builds, and make it smaller.")
 
@@ -23,7 +26,6 @@ cache_app = CommandLine(help="See the cache of builds, and make it smaller.")
 @cache_app.command("info")
 def info(as_json: JsonOption = False) -> None:
     """Say where the cache is and what lies in it."""
-    from kernelproof.report.machine import print_survey
     from kernelproof.verifier.build import survey
     from kernelproof.workspace import cache_directory
 
@@ -31,7 +33,7 @@ def info(as_json: JsonOption = False) -> None:
     if as_json:
         print(json_text(found))
     else:
-        print_survey(found, screen())
+        _print_survey(found, screen())
 
 
 @cache_app.command("prune")
@@ -95,8 +97,37 @@ def clear(yes: Annotated[bool, Option("Do not ask.")] = False) -> None:
 
 
 def _report(removal: Removal) -> None:
-    from kernelproof.report.machine import print_removal
-
-    print_removal(removal, screen())
+    _print_removal(removal, screen())
     if removal.trouble:
         raise MachineError(f"not all could be removed ({removal.trouble}); do it as the user they belong to")
+
+
+def _print_survey(survey: CacheSurvey, console: Console) -> None:
+    """Facts about the builds, and the other folders with their sizes."""
+    from kernelproof.report.layout import percent, print_facts, print_table, size
+
+    filled = percent(survey.bytes / survey.bound_bytes)
+    states = {"ok": survey.ok, "error": survey.error, "damaged": survey.damaged}
+    print_facts(
+        console,
+        {
+            "cache": survey.path,
+            "builds": f"{survey.builds}, {size(survey.bytes)}: {filled} of {size(survey.bound_bytes)}",
+            "states": ", ".join(f"{count} {name}" for name, count in states.items() if count),
+            "last used": f"{survey.oldest_use} to {survey.newest_use}" if survey.oldest_use else "",
+            "prebuilt": f"{counted(survey.prebuilt, 'source')} known to be built",
+            "toolchains": "\n".join(survey.toolchains),
+        },
+    )
+    print_table(console, ("folder", "size"), [(name, size(count)) for name, count in survey.folders.items()])
+
+
+def _print_removal(removal: Removal, console: Console) -> None:
+    """Two lines: what was removed, and what is left."""
+    from kernelproof.report.layout import size
+
+    entries = counted(removal.index_entries, "entry", "entries")
+    index = f", {entries} of the build index" if removal.index_entries else ""
+    console.print(f"removed {counted(removal.builds, 'build')}, {size(removal.bytes)}{index}", soft_wrap=True)
+    left = f"left    {counted(removal.left_builds, 'build')}, {size(removal.left_bytes)}"
+    console.print(left, soft_wrap=True)

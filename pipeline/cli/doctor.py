@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.options import JsonOption, StorageOptions, UnsafeOption
 from kernelproof.report.plain import say, screen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from kernelproof.types import Diagnosis
 
 
 def doctor(
@@ -27,7 +34,6 @@ def doctor(
     Exit code 3 when no backend works here.
     """
     from kernelproof import doctor as room
-    from kernelproof.report.machine import print_findings
 
     place = storage.open_workspace()
     lifted = room.lift_quarantine(lambda text: say(text, err=True)) if lift_quarantine else []
@@ -35,6 +41,19 @@ def doctor(
     if as_json:
         print(json.dumps([finding.model_dump(mode="json") for finding in findings], indent=1))
     else:
-        print_findings(findings, screen())
+        _print_findings(findings, screen())
     if any(finding.essential and not finding.ok for finding in findings):
         raise typer.Exit(3)
+
+
+def _print_findings(findings: Sequence[Diagnosis], console: Console) -> None:
+    """One line a finding, and what to do where something is missing."""
+    from rich.text import Text
+
+    width = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        mark, style = ("ok     ", "green") if finding.ok else ("missing", "bold red")
+        line = Text.assemble((mark, style), f"  {finding.name:<{width}}  {finding.seen}")
+        console.print(line, soft_wrap=True)
+        if finding.remedy:
+            console.print(f"{'':<{width + 11}}{finding.remedy}", soft_wrap=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,20 @@ def test_a_stranger_reproduces_a_number(program: Program, suite: Path, sound: Pa
         assert found["bundle"] == bundle.sha256
     assert list(program.workspace.iterdir()) == []
     assert program.left_after() == {} and program.scratch() == []
+
+
+@pytest.mark.ci
+def test_the_bundle_in_a_report_reproduces(
+    program: Program, suite: Path, measured: Path, cache: Path, tmp_path: Path
+) -> None:
+    page, saved = tmp_path / "report.html", tmp_path / "saved.bundle"
+    with working_in(measured, cache) as there:
+        there.run("report", "-o", page)
+    (data,) = re.findall(r'href="data:application/zip;base64,([\w+/=]+)"', page.read_text())
+    saved.write_bytes(base64.b64decode(data))
+    done = program.run("reproduce", saved, "--suite", suite, "--rigor", "quick", "--json", code=None)
+    (one,) = json.loads(done.stdout)["reproductions"]
+    assert (one["then"]["status"], one["now"]["status"]) == ("correct", "correct")
 
 
 @pytest.mark.ci

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kernelproof.choices import RunKind
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.scores.groups import Curves
-from kernelproof.db.scores.records import Evidence, ProblemScores, Scores, Source
+from kernelproof.db.scores.records import Evidence, Mean, ProblemScores, Rate, Scores, Source
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import UsageError
+from kernelproof.report.findings import SEPARATOR, tally, times
+from kernelproof.report.layout import between, percent, percents_between, ratio, share
 from kernelproof.report.leaderboard import audit_of, nothing, place_of, places, remarks, title_of
-from kernelproof.types import Verification
+from kernelproof.types import Pace, Verification
 from kernelproof.types.measurement import resolved
+from kernelproof.wording import counted
 
 _SOURCES: dict[RunKind, Source] = {"verify": "file", "tune": "tuner"}
 """The source of programs that no model wrote."""
@@ -128,3 +134,203 @@ def gather(store: Store, filters: Filters, most_kernels: int = 0, bundler: Bundl
         ],
         left_out=max(len(ranked) - most_kernels, 0),
     )
+
+
+TERMS = {
+    "speedup": "The reference's time over the kernel's: above 1 the kernel is faster. The reference is the "
+    "problem's own PyTorch model, timed in the same minutes.",
+    "interval": "The true speedup lies in it with 95 % confidence. Its lower end ranks.",
+    "faster": "The whole interval lies above 1 by more than the resolution.",
+    "unresolved": "The times vary too much to say faster or slower. It counts as 1 at most.",
+    "resolution": "The smallest difference that a measurement claims: 1 %, or three times its A/A spread if "
+    "that is more.",
+    "A/A spread": "How far the reference strays from itself when both sides run it: what the machine's noise "
+    "alone would show.",
+    "fast_p": "The part of the judged samples that is correct and more than p times as fast as the "
+    "reference; fast_1: faster at all.",
+    "over all": "The geometric mean of the best speedups, over all problems. Where a model has no correct "
+    "kernel, the reference is kept, with a speedup of 1.",
+    "of roofline": "The least time in which this device moves the data and does the arithmetic, over the "
+    "kernel's time: 100 % is the roofline itself.",
+}
+"""What the words of a report mean: tooltips, and a list in the page."""
+
+
+def headline(board: Board) -> str:
+    """What a board says: `gpt-x on KernelBench level 1: 6 of 10 problems faster, on NVIDIA H200`."""
+    first = board.models[0]
+    who = first.model if len(board.models) == 1 else counted(len(board.models), "model")
+    who = {"model": who, "file": "Kernels from files", "tuner": "Tuned kernels"}[first.source]
+    where = f", on {short_device(first.setting.device)}" if first.setting.device else ""
+    problems = counted(len(board.problems), "problem")
+    return f"{who} on {_problem_set(board)}: {_faster(board)} of {problems} faster{where}"
+
+
+def _faster(board: Board) -> int:
+    return sum(problem.best is not None and problem.best.pace is Pace.FASTER for problem in board.problems)
+
+
+def _problem_set(board: Board) -> str:
+    """`KernelBench level 1`, `kernelproof levels 1 to 3`, `2 suites`."""
+    suites = sorted({problem.suite for problem in board.problems})
+    levels = sorted({problem.level for problem in board.problems if problem.level is not None})
+    if len(suites) > 1:
+        return counted(len(suites), "suite")
+    if len(levels) > 2 and levels[-1] - levels[0] == len(levels) - 1:
+        return f"{suites[0]} levels {levels[0]} to {levels[-1]}"
+    return f"{suites[0]} {_several('level', [str(level) for level in levels])}".rstrip()
+
+
+def _several(noun: str, values: list[str]) -> str:
+    """`tier A`, `tiers A, C1`; empty without any."""
+    return f"{noun if len(values) == 1 else noun + 's'} {', '.join(values)}" if values else ""
+
+
+def short_device(name: str) -> str:
+    """A device without what its maker adds: `Intel Xeon` for `Intel(R) Xeon(R) Processor @ 2.50GHz`."""
+    return re.sub(r"\((R|TM)\)| (CPU|Processor)(?= |$)| @.*", "", name).strip() or name
+
+
+class Figure(NamedTuple):
+    """A large number: `9`, `of 10 problems solved`, and what it means."""
+
+    value: str
+    label: str
+    says: str
+
+
+def three_figures(board: Board) -> list[Figure]:
+    """What a reader wants first: problems solved, those surely faster, and the speedup on the whole."""
+    solved = sum(problem.correct.part > 0 for problem in board.problems)
+    of = f"of {counted(len(board.problems), 'problem')}"
+    return [
+        Figure(str(solved), f"{of} solved", "A kernel is correct on all inputs that were tried."),
+        Figure(str(_faster(board)), f"{of} surely faster", TERMS["faster"]),
+        _overall(board),
+    ]
+
+
+def _overall(board: Board) -> Figure:
+    """The speedup of a single problem, else the highest mean of a model over all problems."""
+    best = [problem.best for problem in board.problems if problem.best is not None]
+    if len(board.problems) == 1 and best:
+        said = f"95 % interval {between(best[0].interval, 2)}"
+        return Figure(times(best[0].speedup), said, TERMS["interval"])
+    known = [(s.geometric_mean_all.value, s) for s in board.models if s.geometric_mean_all.value is not None]
+    if not best or not known:
+        return Figure("-", "nothing was timed", "No correct kernel has a time.")
+    mean, scores = max(known, key=lambda each: each[0])
+    within = scores.geometric_mean_all.interval
+    owner = f" of {scores.model}" if len(board.models) > 1 else ""
+    label = f"geometric mean{owner} over {counted(scores.problems, 'problem')}"
+    label += f", 95 % interval {between(within, 2)}" if within else ""
+    return Figure(times(mean), label, TERMS["over all"])
+
+
+def badges(board: Board) -> list[tuple[str, str]]:
+    """What was checked of a board's best kernels, as far as it is stored: a few words, and what they mean."""
+    best = [p.best for p in board.problems if p.best is not None and p.best.verification_id in board.evidence]
+    evidence = [board.evidence[kernel.verification_id] for kernel in best]
+    if not evidence:
+        return []
+    inputs = [len(_inputs(each)) for each in evidence]
+    spread = percent(statistics.median(each.aa_spread for each in evidence))
+    clocks = all("host_clock" in each.passed for each in evidence)
+    tiers, rigors, policies = (
+        sorted({value for value in values if value})
+        for values in (
+            (each.sandbox_tier for each in evidence),
+            (kernel.rigor for kernel in best),
+            (each.policy for each in evidence),
+        )
+    )
+    said = {
+        _several("sandbox tier", tiers): "What confined the candidates: A is the strongest.",
+        f"{min(inputs)} sets of inputs" if min(inputs) else "": "On so many at least every kernel is right: "
+        "drawn from secret seeds, with variants such as large, tiny and equal values.",
+        "two clocks" if clocks else "": "The referee's own clock bears out each time that is claimed.",
+        f"A/A spread {spread}": f"The median of the kernels. {TERMS['A/A spread']}",
+        _several("rigor", rigors): "How narrow an interval had to be before timing stopped.",
+        _several("policy", policies): "The version of the rules by which all were judged.",
+        board.audit: "Leading results that were verified again.",
+    }
+    return [(words, says) for words, says in said.items() if words]
+
+
+def _inputs(evidence: Evidence) -> list[str]:
+    """The trials that passed, each with inputs of its own."""
+    return [name for name in evidence.passed if name.startswith("values: ") and name != "values: repeat"]
+
+
+MOST_MODELS = 8
+"""Models that have a sentence: the others stand in the table."""
+
+
+def summary(board: Board) -> list[str]:
+    """Sentences, the most important first."""
+    said = [_models(board)]
+    said += [_model(scores) for scores in board.models[:MOST_MODELS]]
+    if len(board.models) > MOST_MODELS:
+        said.append(f"The table has {counted(len(board.models) - MOST_MODELS, 'more model')}.")
+    audit = [f"{board.audit[0].upper()}{board.audit[1:]}."] if board.audit else []
+    return [*said, *_problems(board), *audit]
+
+
+def _models(board: Board) -> str:
+    asked = sum(scores.attempts for scores in board.models)
+    said = [counted(len(board.problems), "problem"), counted(asked, "finished attempt")]
+    if board.models[0].source == "model":  # else it is a file, or a tuner
+        said.insert(0, counted(len(board.models), "model"))
+    return f"{', '.join(said)}."
+
+
+def _model(s: Scores) -> str:
+    if not s.correct.whole:
+        return f"{s.model}: none of {counted(s.samples, 'sample')} could be judged."
+    faster = s.fast_p(1.0).rate
+    judged = counted(s.correct.whole, "sample")
+    first = f"{s.model} is correct in {s.correct.part} of {judged} ({rate(s.correct)})"
+    if not s.correct.part:
+        return f"{first}."
+    if faster.share is None:
+        return f"{first}; nothing was timed."
+    over = s.geometric_mean_all
+    kept = ""
+    if over.value is not None and s.source == "model":
+        kept = f" Its speedup over all {counted(s.problems, 'problem')} is {mean(over)}."
+    return f"{first}, and faster than the reference in {faster.part}.{kept}"
+
+
+def _problems(board: Board) -> list[str]:
+    measured = [(p, p.best) for p in board.problems if p.best is not None]
+    if not measured:
+        return ["No correct kernel was timed."]
+    faster = [(p, best) for p, best in measured if best.pace is Pace.FASTER]
+    if not faster:
+        return []
+    problem, best = max(faster, key=lambda found: found[1].interval.low)
+    return [
+        f"The highest claim is on {problem.problem_id}: {best.speedup:.2f} times as fast "
+        f"({between(best.interval, 2)}), by {best.model} (attempt #{best.attempt_id})."
+    ]
+
+
+def closing_line(board: Board) -> str:
+    """`6 faster · 2 slower · 2 unresolved · 1 not solved`."""
+    paces = [problem.best.pace for problem in board.problems if problem.best is not None]
+    solved = sum(problem.correct.part > 0 for problem in board.problems)
+    rest = {"not timed": solved - len(paces), "not solved": len(board.problems) - solved}
+    said = [tally(paces), *(f"{count} {words}" for words, count in rest.items() if count > 0)]
+    return SEPARATOR.join(filter(None, said))
+
+
+def rate(value: Rate) -> str:
+    """`10.0 %, 95 % interval 6 to 17 %`."""
+    interval = f", 95 % interval {percents_between(value.interval)} %" if value.interval else ""
+    return share(value.share) + interval
+
+
+def mean(value: Mean) -> str:
+    """`1.240 (95 % interval 1.10 to 1.40)`."""
+    interval = f" (95 % interval {between(value.interval, 2)})" if value.interval else ""
+    return ratio(value.value) + interval

@@ -33,8 +33,20 @@ from kernelproof.report.show import (
 )
 from kernelproof.report.verification import ERROR_COLUMNS, error_rows, flat_figures, measurement_facts
 from kernelproof.report.web.charts import SHAPES, board_pictures, charted, rounds_picture
-from kernelproof.report.web.facts import AttemptPage, Board, Bundler, attempt_page, gather
-from kernelproof.report.web.forest import NARROW, WIDE, forest, forest_rows
+from kernelproof.report.web.facts import (
+    TERMS,
+    AttemptPage,
+    Board,
+    Bundler,
+    attempt_page,
+    badges,
+    closing_line,
+    gather,
+    headline,
+    summary,
+    three_figures,
+)
+from kernelproof.report.web.figures import NARROW, WIDE, forest, forest_rows
 from kernelproof.report.web.query import query_of
 from kernelproof.report.web.rendering import (
     MOST_CODE,
@@ -48,7 +60,6 @@ from kernelproof.report.web.rendering import (
     fragment,
     rendered,
 )
-from kernelproof.report.web.summary import TERMS, badges, closing_line, headline, summary, three_figures
 from kernelproof.wording import counted
 
 NEWEST = 15

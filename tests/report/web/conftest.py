@@ -10,6 +10,7 @@ import pytest
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store
 from kernelproof.report.web.pages import board, in_file
+from kernelproof.runs.bundles.writer import bundle_bytes
 from kernelproof.types import Status
 from tests.db import samples
 from tests.hostile_texts import TEXTS
@@ -65,10 +66,10 @@ def _repaired(store: Store) -> None:
 @pytest.fixture(scope="session")
 def good(filled: Store) -> str:
     """The page of it."""
-    return in_file(board(filled, Filters(), kernels=20))
+    return in_file(board(filled, Filters(), kernels=20, bundler=bundle_bytes))
 
 
 @pytest.fixture(scope="session")
 def hostile(hostile_store: Store) -> str:
     """A page whose every text is hostile."""
-    return in_file(board(hostile_store, Filters(), kernels=len(TEXTS)))
+    return in_file(board(hostile_store, Filters(), kernels=len(TEXTS), bundler=bundle_bytes))

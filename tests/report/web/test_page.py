@@ -14,8 +14,11 @@ from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store, open_store
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.report.plain import clean, visible
+from kernelproof.report.web.facts import MOST_BUNDLE
 from kernelproof.report.web.pages import board, in_file, write
-from kernelproof.types import Status
+from kernelproof.runs.bundles.writer import bundle_bytes, bundled, write_bundle
+from kernelproof.types import SandboxReport, Status
+from kernelproof.version import POLICY
 from tests.db import samples
 from tests.hostile_texts import HARMFUL, RUN, TEXTS
 from tests.report.web.parsed import Parsed
@@ -29,6 +32,57 @@ def test_figures_stand_in_words_and_tables(good: str) -> None:
     assert "10.395 to 10.605" in text
 
 
+def test_a_reader_sees_a_title_three_figures_and_the_tally_first(good: str) -> None:
+    assert "<h1>2 models on kernelproof level 1: 4 of 6 problems faster, on Test</h1>" in good
+    figures = re.findall(r"<div title=\"[^\"]+\"><dt>(.*?)</dt><dd>(.*?)</dd>", good)
+    assert [value for _, value in figures] == ["5", "4", "1.81×"]
+    assert figures[0][0] == "of 6 problems solved"
+    assert figures[2][0].startswith("geometric mean of vendor:good over 5 problems, 95 % interval")
+    assert "<strong>4 faster · 1 slower · 1 not solved.</strong>" in good
+    main = good[good.index("<main") :]
+    assert main.index('class="figures"') < main.index('class="chart forest wide"') < main.index("<table")
+
+
+def test_a_title_of_ones_own_is_the_pages(filled: Store) -> None:
+    page = in_file(board(filled, Filters(), title="<b>Ours</b>"))
+    assert "<title>&lt;b&gt;Ours&lt;/b&gt;</title>" in page and "<h1>&lt;b&gt;Ours&lt;/b&gt;</h1>" in page
+
+
+def test_badges_say_only_what_is_stored(store: Store) -> None:
+    samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
+    said = re.findall(r"<li title=[^>]*>(.*?)</li>", in_file(board(store, Filters())))
+    assert said == ["A/A spread 0.2 %", "rigor standard", f"policy {POLICY}"]
+    attempt = samples.begin(store, samples.problem(2), samples.settings())
+    (check,) = samples.verification(samples.problem(2)).checks
+    names = ("values: drawn", "values: repeat", "values: drawn 2", "values: tiny", "host_clock")
+    judged = samples.verification(samples.problem(2), speedup=3.0).model_copy(
+        update={
+            "checks": tuple(check.model_copy(update={"name": name}) for name in names),
+            "sandbox": SandboxReport(tier="A"),
+        }
+    )
+    store.record_verification(attempt, judged)
+    store.finish_attempt(attempt, Status.CORRECT)
+    shown = in_file(board(store, Filters(problem="level1/2")))
+    said = re.findall(r"<li title=[^>]*>(.*?)</li>", shown)
+    assert said[:3] == ["sandbox tier A", "3 sets of inputs", "two clocks"]
+
+
+def test_a_bundle_is_in_the_page_as_it_is_in_a_file(filled: Store, tmp_path: Path) -> None:
+    page = in_file(board(filled, Filters(), kernels=1, bundler=bundle_bytes))
+    ((name, data),) = re.findall(r'<a download="(.*?)" href="data:application/zip;base64,([\w+/=]+)">', page)
+    assert name == "attempt-5.bundle"
+    write_bundle([bundled(filled, 5)], tmp_path / name)
+    assert base64.b64decode(data) == (tmp_path / name).read_bytes()
+    assert f"kernelproof reproduce {name}" in Parsed(page).text
+
+
+def test_a_large_bundle_stays_out_of_the_page(filled: Store) -> None:
+    page = in_file(board(filled, Filters(), kernels=1, bundler=lambda *_: bytes(MOST_BUNDLE + 1)))
+    assert "data:application/zip" not in page
+    assert "kernelproof bundle 5 -o attempt-5.bundle" in Parsed(page).text
+
+
 def test_kernels_come_by_their_claims_and_differ_from_their_parents(good: str) -> None:
     kernels = re.findall(r'<details class="kernel" id="kernel-(\d+)">\n<summary><h3>(level1/\d+)', good)
     assert [problem for _, problem in kernels] == [f"level1/{n}" for n in (3, 1, 5, 10, 2)]
@@ -36,7 +90,7 @@ def test_kernels_come_by_their_claims_and_differ_from_their_parents(good: str) -
     assert "Difference to its parent, attempt #10" in text
     assert "+class ModelNew: mended = True" in text
     assert text.count("Difference to the reference") == len(kernels)
-    assert f"kernelproof reproduce {kernels[0][0]}" in text
+    assert f"kernelproof reproduce attempt-{kernels[0][0]}.bundle" in text
 
 
 def test_fewer_kernels_are_said(filled: Store) -> None:
@@ -86,7 +140,7 @@ def test_the_policy_lets_nothing_but_our_own_texts_in(which: str, request: pytes
     assert not {"iframe", "img", "base", "object", "embed", "image", "use"} & set(names)
     for _, attributes in parsed.elements:
         assert not [name for name in attributes if name.startswith("on") or name in ("style", "src")]
-        assert re.match("#|data:,$", attributes.get("href") or "#")
+        assert re.match(r"#|data:(,|application/zip;base64,[\w+/=]+)$", attributes.get("href") or "#")
 
 
 def test_hostile_texts_are_seen_and_are_text(hostile: str) -> None:
@@ -110,7 +164,7 @@ def test_visible_characters_are_those_that_clean_takes_out() -> None:
 
 def test_charts_name_their_axes_and_colours_follow_the_page(good: str) -> None:
     charts = re.findall(r'<svg class="chart".*?</svg>', good, re.DOTALL)
-    assert len(charts) == 12, "seven of the board, and one of each kernel"
+    assert len(charts) == 13, "eight of the board, and one of each kernel"
     assert all(re.search(r'aria-label="[^"]{20,}"', chart) for chart in charts)
     assert "p (speedup)" in charts[0]
     style = Parsed(good).within["style"]
@@ -126,14 +180,15 @@ def test_a_place_that_cannot_be_written_is_said(filled: Store, tmp_path: Path) -
 
 
 def test_dollars_have_a_chart_where_they_are_known(store: Store) -> None:
-    problem, run = samples.problem(), samples.settings()
+    problem = samples.problem()
     for sample, cost in enumerate((0.25, 0.5)):
-        attempt = samples.begin(store, problem, run, sample)
+        run = samples.settings(f"vendor:{sample}")
+        attempt = samples.begin(store, problem, run)
         store.record_response(attempt, samples.response().model_copy(update={"cost_usd": cost}))
         store.record_extraction(attempt, samples.extraction())
         store.record_verification(attempt, samples.verification(problem, speedup=2.0 + sample))
         store.finish_attempt(attempt, Status.CORRECT)
     found = in_file(board(store, Filters()))
     assert "Dollars for each correct sample against speedup" in found
-    assert "Speedup over the tokens that each problem may cost" in found
+    assert "Problems solved over the tokens that each may cost" in found
     assert "Roofline plot" not in found, "no kernel has a roofline"

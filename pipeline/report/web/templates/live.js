@@ -98,6 +98,8 @@ const everything = async () => {
   const theirs = page.getElementById("live");
   put(page);
   const [mine, contents] = [document, page].map((each) => each.querySelector("header nav"));
+  document.title = page.title;
+  document.querySelector("h1").replaceWith(document.adoptNode(page.querySelector("h1")));
   if (mine.outerHTML !== contents.outerHTML) mine.replaceWith(document.adoptNode(contents));
   live.querySelector("time").textContent = theirs.querySelector("time").textContent;
   Object.assign(shown, theirs.dataset);

@@ -43,7 +43,7 @@ def live(own_workspace: Path) -> Iterator[Server]:
 def test_what_is_stored_appears_and_what_a_reader_did_stays(tab: Tab, live: Server, store: Store) -> None:
     tab.open(live.address)
     tab.ask("window.loaded = 'once'")
-    tab.ask("document.querySelectorAll('#problems-1 thead th button')[1].click()")
+    tab.ask("document.querySelectorAll('#problems-1 thead th button')[2].click()")
     tab.ask(
         "(q => { q.value = 'level1'; q.dispatchEvent(new Event('input', {bubbles: true})); q.focus() })"
         "(document.querySelector('.filter input'))"
@@ -54,7 +54,7 @@ def test_what_is_stored_appears_and_what_a_reader_did_stays(tab: Tab, live: Serv
     assert tab.ask("document.querySelector('.filter input').value") == "level1"
     assert tab.ask("document.activeElement === document.querySelector('.filter input')") is True
     heads = "document.querySelectorAll('#problems-1 thead th')"
-    assert tab.ask(f"{heads}[1].getAttribute('aria-sort')") == "descending"
+    assert tab.ask(f"{heads}[2].getAttribute('aria-sort')") == "descending"
     names = "[...document.querySelectorAll('#problems-1 tbody th')].map(e => e.textContent.split(' ')[0])"
     assert tab.ask(names)[0] == "level1/9", "the new one is sorted in"
     assert tab.ask("document.querySelector('.filter output').value") == "3 of 3 problems"
@@ -147,6 +147,7 @@ def test_hostile_texts_do_no_harm_when_they_are_put_into_an_open_page(
     last = store.latest_attempt_id()
     tab.until(f"{TEXT}.includes('#{last}')")
     assert tab.ask("window.loaded") == "once"
+    tab.until("document.title === 'Kernels that were verified'")  # of several settings
     assert_harmless(tab, live, "Kernels that were verified")
 
 
