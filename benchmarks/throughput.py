@@ -34,7 +34,7 @@ from benchmarks.pairs import Pair, Times, all_right, as_rows, paired, shown, sum
 from benchmarks.stages import Watched, watched_batch
 from kernelproof import backends
 from kernelproof.jobs import Job, Judge
-from kernelproof.jobs.job import without_program
+from kernelproof.jobs.judge import without_program
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import Rigor, Verification, VerifySettings
 from kernelproof.verifier.devices.discovery import default_backend, device_for, gpus

@@ -1,4 +1,6 @@
-"""Programs that were imported, and what was reported of them. Callers hold the transaction."""
+"""Programs that were imported, with what was reported of them; callers hold the transaction. And audits:
+results that led the leaderboard, and whether they held when they were verified once more.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,16 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import Connection, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db import attempts, models, records
 from kernelproof.db.columns import utc_now
-from kernelproof.db.models import Reported
-from kernelproof.db.rows import Library, Reading, keep_optional, whole
-from kernelproof.types import Extraction, Problem, Response, RunSettings
+from kernelproof.db.connection import Database
+from kernelproof.db.models import Audit, Reported
+from kernelproof.db.rows import Library, Reading, batched, keep_optional, whole
+from kernelproof.types import Extraction, Problem, Reproduction, Response, RunSettings
+from kernelproof.types import ReproductionFinding as Finding
 from kernelproof.types.reproduction import ReportedResult
 
 
@@ -126,3 +130,45 @@ def of_row(row: Reported, texts: Library) -> ReportedResult:
     """A stored row."""
     facts = {name: getattr(row, name) for name in _COLUMNS if name != "raw_sha256"}
     return ReportedResult(**facts, raw=texts.get_json(row.raw_sha256, "claim", None))
+
+
+class AuditResult(NamedTuple):
+    """The newest audit of a verification."""
+
+    finding: Finding
+    created: str
+
+
+class Audits:
+    """The audits of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, began: str, seed: int | None, verification_id: int, found: Reproduction) -> None:
+        """Keeps what an audit that began then found of a verification."""
+        row = Audit(
+            began=began,
+            seed=seed,
+            verification_id=verification_id,
+            reproduction_id=found.verification_id,
+            finding=found.finding,
+            reason=found.reason,
+            created=utc_now(),
+        )
+        self._database.write(lambda session: session.add(row))
+
+    def newest(self, verifications: Collection[int]) -> dict[int, AuditResult]:
+        """Verification to its newest audit, of those that have one."""
+        return self._database.read(lambda session: newest_audits(session.connection(), verifications))
+
+
+def newest_audits(connection: Connection, verifications: Collection[int]) -> dict[int, AuditResult]:
+    """Verification to its newest audit, of those that have one."""
+    these = Audit.verification_id.in_(bindparam("these", expanding=True))
+    query = select(Audit.verification_id, Audit.finding, Audit.created).where(these).order_by(Audit.id)
+    found: dict[int, AuditResult] = {}
+    for some in batched(sorted(verifications)):
+        for row in connection.execute(query, {"these": some}):
+            found[row.verification_id] = AuditResult(Finding(row.finding), row.created)
+    return found

@@ -15,14 +15,13 @@ from sqlalchemy.orm import Session
 
 from kernelproof.db import attempts, leases, loading, models, records, reported
 from kernelproof.db.attempts import Finished, add_finished
-from kernelproof.db.audits import Audits
 from kernelproof.db.batches import Batches, ServerBatchJournal, Tags, runs_named
 from kernelproof.db.columns import utc_now
 from kernelproof.db.connection import Database, open_database
 from kernelproof.db.leases import Leases
 from kernelproof.db.loading import Newest
 from kernelproof.db.models import Retraction
-from kernelproof.db.reported import Imported, Kept
+from kernelproof.db.reported import Audits, Imported, Kept
 from kernelproof.db.rows import Library, batched
 from kernelproof.db.scores.queries import ScoreQueries
 from kernelproof.db.service import ServiceData

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from sqlalchemy import Connection
 
-from kernelproof.db.audits import newest_audits
+from kernelproof.db.reported import newest_audits
 from kernelproof.db.scores.filters import RunFacts
 from kernelproof.db.scores.packing import Floats, Ints, Truths, dense
 from kernelproof.db.scores.records import (

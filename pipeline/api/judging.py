@@ -14,7 +14,7 @@ from kernelproof.api.results import CandidateLike
 from kernelproof.db.store import Store, open_store
 from kernelproof.errors import UsageError
 from kernelproof.jobs import Job, Judge, NewAttempt, Purpose
-from kernelproof.jobs.job import files_run, without_program
+from kernelproof.jobs.judge import files_run, without_program
 from kernelproof.problems import Suite, open_suite, read_problem
 from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.runs.files import read_text

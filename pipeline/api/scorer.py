@@ -15,7 +15,7 @@ from kernelproof.api.judging import Rules, text_of
 from kernelproof.db.store import Store, open_store
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.jobs import Job, Judge, NewAttempt, Verdict
-from kernelproof.jobs.job import files_run
+from kernelproof.jobs.judge import files_run
 from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.runs.prompts import feedback_text, first_question, template_of_searches
 from kernelproof.types import Problem, Prompt, Status, Verification

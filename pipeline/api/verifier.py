@@ -26,8 +26,7 @@ from kernelproof.api.results import (
 )
 from kernelproof.errors import UsageError
 from kernelproof.jobs import Job, Judge
-from kernelproof.jobs.job import without_program
-from kernelproof.jobs.judge import places
+from kernelproof.jobs.judge import places, without_program
 from kernelproof.runs.stream import Stream
 from kernelproof.types import Problem, Verification
 from kernelproof.verifier.engine.engine import Engine, require_device

@@ -15,7 +15,7 @@ from kernelproof.report.plain import finite, say
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
-    from kernelproof.runs.audit import Leader, Outcome
+    from kernelproof.runs.reproduction import Leader, Outcome
     from kernelproof.types import Reproduction
     from kernelproof.verifier.engine.engine import Engine
 
@@ -38,7 +38,7 @@ def audit(
     all others hold and one cannot be compared on this machine.
     """
     from kernelproof.db.store import open_store
-    from kernelproof.runs import audit as auditing
+    from kernelproof.runs import reproduction as auditing
     from kernelproof.verifier.engine.engine import Engine
 
     seed = _seed(all_ranked, sample, seed)
@@ -74,7 +74,7 @@ def _chosen(
 
     Raises MachineError where that is everything.
     """
-    from kernelproof.runs.audit import by_place, drawn
+    from kernelproof.runs.reproduction import by_place, drawn
 
     here, elsewhere = by_place(ranked, engine)
     if not here:

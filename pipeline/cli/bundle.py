@@ -62,8 +62,8 @@ def bundle(
 
 
 def _chosen(store: Store, attempt: str | None, options: FilterOptions) -> Iterator[Bundled]:
-    from kernelproof.runs.audit import leaders
     from kernelproof.runs.bundles.writer import bundled
+    from kernelproof.runs.reproduction import leaders
 
     if attempt is not None:
         yield bundled(store, store.resolve_attempt(attempt))

@@ -232,7 +232,7 @@ def new_problem(
     output: SameFileOption = None,
 ) -> None:
     """Write a problem to start from. It runs as it is: put your own model in the place of its model."""
-    from kernelproof.problems.template import write_template
+    from kernelproof.problems.reading import write_template
 
     path = named_file(path, output)
     write_template(path)

@@ -29,7 +29,7 @@ from kernelproof.wording import counted
 if TYPE_CHECKING:
     from kernelproof.db.gpus import Gpus, StoredGpu
     from kernelproof.db.service import ServiceData
-    from kernelproof.service.launchers.model import Launcher, WorkerCommand
+    from kernelproof.service.launchers import Launcher, WorkerCommand
     from kernelproof.workspace import DatabasePlace
 
 service_app = CommandLine(help="Serve evaluations over HTTP: the API, its workers, GPUs and callers.")
@@ -76,7 +76,7 @@ def api(
 
     It needs pip install 'kernelproof[service]'.
     """
-    from kernelproof.service.extra import require
+    from kernelproof.service.serving import require
 
     require()
     from kernelproof.service.serving import Serving, serve
@@ -155,10 +155,10 @@ class LauncherOptions:
                 "server, --db postgresql+psycopg://USER@HOST/NAME"
             )
         if self.slurm:
-            from kernelproof.service.launchers.slurm import Slurm
+            from kernelproof.service.launchers import Slurm
 
             return Slurm(command)
-        from kernelproof.service.launchers.ray import Ray
+        from kernelproof.service.launchers import Ray
 
         return Ray(command, self.ray or "auto")
 
@@ -196,7 +196,7 @@ def workers(
     With --ray or --slurm: start workers there, and end.
     """
     from kernelproof.service.artefacts import artefacts_place
-    from kernelproof.service.launchers.model import WorkerCommand
+    from kernelproof.service.launchers import WorkerCommand
     from kernelproof.service.serving import work
 
     in_cluster = launcher.in_cluster

@@ -108,7 +108,7 @@ def _one(
 ) -> Status:
     from kernelproof.db.store import open_store
     from kernelproof.jobs import Job, Judge, NewAttempt, Purpose
-    from kernelproof.jobs.job import files_run
+    from kernelproof.jobs.judge import files_run
     from kernelproof.report.verification import json_verified, print_verified
     from kernelproof.verifier.engine.engine import Engine
 

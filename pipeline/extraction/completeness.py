@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from kernelproof.extraction.blocks import Block, heredocs
-from kernelproof.extraction.budget import Budget
-from kernelproof.extraction.normalise import straighten_quotes
+from kernelproof.extraction.normalise import Budget, straighten_quotes
 from kernelproof.extraction.reasons import remark
 from kernelproof.pysource import find_class
 

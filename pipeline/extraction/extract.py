@@ -12,11 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from kernelproof.extraction.blocks import begins_as_program
-from kernelproof.extraction.budget import Budget
+from kernelproof.extraction.blocks import begins_as_program, edited
 from kernelproof.extraction.completeness import LABEL, NAME, written_programs
-from kernelproof.extraction.edits import edited
-from kernelproof.extraction.normalise import normalise
+from kernelproof.extraction.normalise import Budget, normalise
 from kernelproof.extraction.reasons import reason_of, remark
 from kernelproof.extraction.search import REFERENCE, Selection, find_program
 from kernelproof.extraction.thinking import Answer, set_thinking_aside
@@ -37,7 +35,7 @@ def extract(response: Response, base: str | None = None) -> Extraction:
     """The program that a text means. Total and deterministic; bounded work for any text.
 
     `base` is the program that the question showed. An answer without a program of its own may be a diff of it
-    (`edits.py`).
+    (`blocks.edited`).
 
     A text that a user gives is `Response(text=text)`, without a finish reason. Only the finish reason makes a
     difference. When the server cut the answer off, a program that runs to the end is `truncated`. Otherwise

@@ -1,4 +1,6 @@
-"""Texts without what transport, typography and layout add: line endings, invisible characters, comments."""
+"""Texts without what transport, typography and layout add: line endings, invisible characters, comments.
+`Budget` bounds their parsing: a response of any size and shape costs a known amount of work.
+"""
 
 from __future__ import annotations
 
@@ -91,3 +93,37 @@ def _plain(text: str) -> str:
         blank = _AROUND_SIGNS.sub(r"\1", _BLANKS.sub(" ", line).strip())
         said += f"\n{blank}\n" if blank.startswith("#") else f"{blank} "
     return "\n".join(_AROUND_SIGNS.sub(r"\1", line).strip() for line in said.split("\n"))
+
+
+MAX_CALLS = 200
+MAX_CHARACTERS = 6_000_000
+
+
+class Budget:
+    """Parses Python for one extraction, remembers results, and stops when the allowance is used up.
+
+    `spent` says that something could not be parsed for want of allowance.
+    """
+
+    def __init__(self, calls: int = MAX_CALLS, characters: int = MAX_CHARACTERS) -> None:
+        self._calls = calls
+        self._characters = characters
+        self._known: dict[str, ast.Module | SyntaxError] = {}
+        self.spent = False
+
+    def parse(self, code: str) -> ast.Module | SyntaxError:
+        """As `pysource.parse`; a SyntaxError once the allowance is used up."""
+        if code in self._known:
+            return self._known[code]
+        if self._calls <= 0 or len(code) > self._characters:
+            self.spent = True
+            return SyntaxError("not parsed: the response is too intricate")
+        self._calls -= 1
+        self._characters -= len(code)
+        self._known[code] = result = parse(code)
+        return result
+
+    def tree(self, code: str) -> ast.Module | None:
+        """The tree, or None when the code does not parse."""
+        result = self.parse(code)
+        return result if isinstance(result, ast.Module) else None

@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Any
 
 from kernelproof.extraction.blocks import Block, Spans, fenced
-from kernelproof.extraction.budget import Budget
 from kernelproof.extraction.completeness import (
     DEFINES,
     NAME,
@@ -22,7 +21,7 @@ from kernelproof.extraction.completeness import (
     stops_in_the_middle,
     written_programs,
 )
-from kernelproof.extraction.normalise import normalise
+from kernelproof.extraction.normalise import Budget, normalise
 from kernelproof.extraction.reasons import remark
 from kernelproof.extraction.thinking import set_thinking_aside
 from kernelproof.pysource import find_class, reached_from, undefined_names

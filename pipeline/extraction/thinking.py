@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from kernelproof.extraction.budget import Budget
+from kernelproof.extraction.normalise import Budget
 from kernelproof.extraction.reasons import remark
 
 _TAG = r"(?:\w{1,20}[:_])?(?:think|thinking|thought|reasoning)(?=[\s>])[^<>\n]{0,200}(?<!/)>)"
@@ -94,7 +94,7 @@ class _Parts:
 
 
 def set_thinking_aside(text: str, budget: Budget) -> Answer:
-    """The answer within `text`. Linear in its length, apart from the parses that `budget` bounds."""
+    """The answer within `text`. Linear in its length, apart from the parses that `Budget` bounds."""
     answer = _final_channel(text)
     if answer is not None:
         return answer

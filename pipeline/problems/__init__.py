@@ -1,7 +1,7 @@
 """Problems: read from files with `ast`, never run here. `open_suite().find("level1/2")` finds one.
 
-Begin with `suite` (a folder of problems) and `reading` (one file: its place, signature and sizes). `check`
-has the referee examine a problem; `template` begins a new one; `importing` makes suites of other sources.
+Begin with `suite` (a folder of problems) and `reading` (one file: its place, signature and sizes; or a new
+one to start from). `check` has the referee examine a problem; `importing` makes suites of other sources.
 """
 
 from kernelproof.problems.check import check_problem

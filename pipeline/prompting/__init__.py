@@ -1,11 +1,11 @@
 """Prompts: templates rendered for a problem and for the result of its last answer. Runs nothing.
 
 A prompt is composed in `compose`: `first_prompt`, `repair_prompt`, `plans_prompt`. It renders a template
-(`templates`, from `prompts/` at the top) with the `evidence` of a failure, which `trimming` cuts to size.
+(`templates`, from `prompts/` at the top) with the `evidence` of a failure, cut to size.
 """
 
 from kernelproof.prompting.compose import first_prompt, plan_prompt, plans_prompt, repair_prompt, repair_text
-from kernelproof.prompting.evidence import Failure, KnownPlan, Shown, Tried
+from kernelproof.prompting.evidence import Failure, KnownPlan, Shown, Tried, trim_log, trim_text
 from kernelproof.prompting.templates import (
     Template,
     checked_for_plans,
@@ -13,7 +13,6 @@ from kernelproof.prompting.templates import (
     list_templates,
     open_template,
 )
-from kernelproof.prompting.trimming import trim_log, trim_text
 
 __all__ = [
     "Failure",

@@ -8,7 +8,7 @@ from typing import Any
 from kernelproof.backends import backend as plug
 from kernelproof.errors import UsageError
 from kernelproof.extraction import without_thinking
-from kernelproof.prompting.evidence import Failure, KnownPlan, Shown, Tried
+from kernelproof.prompting.evidence import Failure, KnownPlan, Shown, Tried, trim_log, trim_text
 from kernelproof.prompting.templates import (
     Template,
     checked_backend,
@@ -17,7 +17,6 @@ from kernelproof.prompting.templates import (
     example,
     open_template,
 )
-from kernelproof.prompting.trimming import trim_log, trim_text
 from kernelproof.types import (
     CheckOutcome,
     Environment,

@@ -1,9 +1,9 @@
 """Where answers come from: any OpenAI-compatible server, or a recording. One protocol, a class a file.
 
 Begin with `protocol`: what a provider is, and the question that it is asked. `openai_api` is the one for
-servers: `endpoints` shapes requests and streamed answers, `server` and `connections` send them, `pacing` says
-how many and when again, `server_errors` what a failure means, `body` reads replies; `server_batches` with
-`batch_server` uses a server's batch interface. `recording` writes answers down and replays them.
+servers: `endpoints` shapes requests and streamed answers, `server` sends them, `pacing` says how many and
+when again, `server_errors` what a failure means, `body` reads replies; `server_batches` uses
+a server's batch interface. `recording` writes answers down and replays them.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from kernelproof.errors import ProviderError, ProviderFatal, UsageError
-from kernelproof.providers.batch_server import BatchServer
 from kernelproof.providers.body import (
     bounded,
     events,
@@ -24,7 +23,6 @@ from kernelproof.providers.body import (
     text_of,
     with_limit,
 )
-from kernelproof.providers.connections import allow_connections, checked_url
 from kernelproof.providers.context import ContextLength
 from kernelproof.providers.endpoints import ENDPOINTS
 from kernelproof.providers.pacing import AdaptiveLimit
@@ -36,8 +34,15 @@ from kernelproof.providers.protocol import (
     messages,
     provider,
 )
-from kernelproof.providers.server import PLACEHOLDER_KEY, TLS_ERRORS, Failure, ModelServer
-from kernelproof.providers.server_batches import ServerBatches
+from kernelproof.providers.server import (
+    PLACEHOLDER_KEY,
+    TLS_ERRORS,
+    Failure,
+    ModelServer,
+    allow_connections,
+    checked_url,
+)
+from kernelproof.providers.server_batches import BatchServer, ServerBatches
 from kernelproof.types import Response
 from kernelproof.wording import counted
 

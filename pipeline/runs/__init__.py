@@ -7,5 +7,5 @@ verify, ask again). `planning` makes a batch of a configuration (`config`); `pro
 conversations share, `events` what a display sees of them, `shutdown` how they end.
 
 Candidates without a model: `candidates` (files), `imports` (published kernels), `tuning` (numbers in a
-kernel). Verified again: `rejudge`, `audit`, `reproduction`, and `bundles` from strangers.
+kernel). Verified again: `rejudge`, `reproduction` (audits, too), and `bundles` from strangers.
 """

@@ -16,8 +16,7 @@ from kernelproof.db.store import Store
 from kernelproof.errors import KernelproofError, UsageError
 from kernelproof.extraction import extract
 from kernelproof.jobs import Job, Judge, NewAttempt, Purpose, Verdict
-from kernelproof.jobs.job import files_run
-from kernelproof.jobs.judge import places
+from kernelproof.jobs.judge import files_run, places
 from kernelproof.problems import Suite
 from kernelproof.providers import response_from_body
 from kernelproof.regular_files import LINES_BYTES, read_regular

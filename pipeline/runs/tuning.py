@@ -24,7 +24,7 @@ from kernelproof.db.store import Store
 from kernelproof.errors import UsageError
 from kernelproof.hashing import sha256_text
 from kernelproof.jobs import Job, Judge, NewAttempt
-from kernelproof.jobs.job import FILE_MODEL
+from kernelproof.jobs.judge import FILE_MODEL
 from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.runs.shutdown import Report, Shutdown

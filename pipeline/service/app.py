@@ -1,9 +1,14 @@
-"""The FastAPI application: routes, middleware and error handlers."""
+"""The FastAPI application and its server: routes, middleware, error handlers, and below `LIVE` the pages of
+`kernelproof serve`, only to be read. The service's own guards look at the name that it is called by, and at
+passwords. The server ends in order while callers wait.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import logging
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from typing import TYPE_CHECKING
 
 import anyio
@@ -13,7 +18,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from kernelproof.errors import StoreError
+from kernelproof.errors import MachineError, StoreError
+from kernelproof.http_server import HttpServer
+from kernelproof.report.web import require
 from kernelproof.service import evaluations, kernelgym, nemo_gym, openrlhf, operators
 from kernelproof.service.middleware import (
     LIVE,
@@ -27,10 +34,13 @@ from kernelproof.service.middleware import (
     refusal_response,
 )
 from kernelproof.service.state import Service, with_body_schemas
+from kernelproof.service.waiting import Watch
 from kernelproof.version import __version__
+from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
     from kernelproof.report.web.result_server import WebPages
+
 
 THREADS = 8
 """Threads for requests. More would share one core, and all requests would be late."""
@@ -85,3 +95,42 @@ async def _http(_: Request, error: Exception) -> JSONResponse:
 async def _store(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, StoreError)
     return database_unavailable(error)
+
+
+def are_possible() -> bool:
+    """Whether the packages that pages need are installed."""
+    try:
+        require()
+    except MachineError:
+        return False
+    return True
+
+
+@contextmanager
+def live_pages(place: DatabasePlace) -> Iterator[WebPages]:
+    """The pages of a database. Raises MachineError where what they need is not installed, StoreError."""
+    require()
+    from kernelproof.report.web.result_server import WebPages
+    from kernelproof.report.web.site import ReconnectingStore
+
+    with closing(ReconnectingStore(place)) as database:
+        yield WebPages(database, None, LIVE)
+
+
+GRACE_S = 2
+"""Seconds that answers which are under way have when the server ends."""
+
+
+class Server(HttpServer):
+    """Answers all who wait, with what is known by then, before it waits for the ends of answers."""
+
+    def __init__(self, app: FastAPI, watch: Watch) -> None:
+        super().__init__(app, log_level="warning", timeout_graceful_shutdown=GRACE_S)
+        self._watch = watch
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ends the long polls and the events that go on by themselves; then as uvicorn does."""
+        self._watch.end()
+        # It tells at length of each answer that is cut off because its caller does not read.
+        logging.getLogger("uvicorn.error").disabled = True
+        await super().shutdown(sockets)

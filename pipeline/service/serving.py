@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from kernelproof.choices import Role
@@ -20,8 +21,7 @@ from kernelproof.report.plain import say
 from kernelproof.service.artefacts import ArtefactStore, open_artefacts
 from kernelproof.service.daemon import Daemon, Work
 from kernelproof.service.gpu_lease import GpuLease
-from kernelproof.service.launchers.model import WorkerCommand
-from kernelproof.service.supervisor import Supervisor, judged_gpus, supervise_judges
+from kernelproof.service.launchers import Supervisor, WorkerCommand, judged_gpus, supervise_judges
 from kernelproof.service.worker import BuildWorker, JudgeWorker, backends_here, buildable
 from kernelproof.types import VerifySettings
 from kernelproof.verifier.devices.discovery import gpus
@@ -58,10 +58,8 @@ def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: b
 
     Raises UsageError where it would be open to everybody, MachineError where the address cannot be had.
     """
-    from kernelproof.service.app import make_app
-    from kernelproof.service.live import are_possible, live_pages
+    from kernelproof.service.app import Server, are_possible, live_pages, make_app
     from kernelproof.service.schemas import Reader
-    from kernelproof.service.server import Server
     from kernelproof.service.state import Service
     from kernelproof.service.waiting import Watch
 
@@ -190,3 +188,15 @@ def _workers(serving: Serving) -> Iterator[None]:
         yield
     finally:
         supervisor.end()
+
+
+PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
+
+
+def require() -> None:
+    """Raises MachineError that says how to install what is missing."""
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if missing:
+        raise MachineError(
+            f"the service needs {', '.join(missing)}: pip install 'kernelproof[service]', and run it again"
+        )

@@ -19,8 +19,7 @@ from kernelproof.db.queue import LeasedJob, NoResult, WorkerCapabilities, split_
 from kernelproof.db.store import Store
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.jobs import Job, Judge
-from kernelproof.jobs.job import files_run
-from kernelproof.jobs.judge import RETRIES
+from kernelproof.jobs.judge import RETRIES, files_run
 from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.service.artefacts import (
     ArtefactStore,

@@ -13,7 +13,7 @@ import pytest
 from kernelproof import Scorer
 from kernelproof.db.store import open_store
 from kernelproof.errors import MachineError, UsageError
-from kernelproof.jobs.job import files_run
+from kernelproof.jobs.judge import files_run
 from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.types import Status
 from kernelproof.verifier.engine.engine import Engine

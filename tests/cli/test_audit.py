@@ -8,7 +8,7 @@ import pytest
 
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store
-from kernelproof.runs.audit import Leader, drawn, leaders
+from kernelproof.runs.reproduction import Leader, drawn, leaders
 from kernelproof.types import Interval, Verification
 from tests.cli.program import Program
 from tests.db import samples

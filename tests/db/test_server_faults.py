@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.orm import Session
 
-from kernelproof.db import backend, connection, postgresql_connection
+from kernelproof.db import backend, connection, postgresql
 from kernelproof.db.connection import Database, open_database
 from kernelproof.db.models import Run
 from kernelproof.db.rows import keep
@@ -40,7 +40,7 @@ def later(seconds: float, deed: Callable[[], None]) -> Iterator[None]:
 
 @pytest.fixture
 def way(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
-    monkeypatch.setattr(postgresql_connection, "ANSWER_S", 1.0)
+    monkeypatch.setattr(postgresql, "ANSWER_S", 1.0)
     monkeypatch.setattr(connection, "WARN_S", 1.0)
     monkeypatch.setattr(backend, "_last_warned", {})
     with gateway(postgres.port) as made:

@@ -10,8 +10,7 @@ import pytest
 from kernelproof import doctor
 from kernelproof.backends import backend, names
 from kernelproof.errors import DeviceUnfit, MachineError
-from kernelproof.jobs.job import Job
-from kernelproof.jobs.judge import Judge
+from kernelproof.jobs.judge import Job, Judge
 from kernelproof.problems import open_suite
 from kernelproof.service.worker import backends_here
 from kernelproof.types import Status

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelproof.extraction import extract
-from kernelproof.extraction.edits import edited
+from kernelproof.extraction.blocks import edited
 from kernelproof.types import Extraction, Response, Status
 
 BASE = """import torch

@@ -15,7 +15,7 @@ from kernelproof.db.columns import utc_now
 from kernelproof.db.store import Store
 from kernelproof.errors import MachineError
 from kernelproof.jobs import AppendTo, Job, Judge, NewAttempt, Purpose, Verdict
-from kernelproof.jobs.job import files_run
+from kernelproof.jobs.judge import files_run
 from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.types import Problem, Status, Verification, VerifySettings
 from kernelproof.verifier.engine.engine import Engine

@@ -11,7 +11,7 @@ import pytest
 
 from kernelproof.errors import ProviderFatal
 from kernelproof.providers import ProviderOptions, open_provider
-from kernelproof.providers.connections import Connections, proxy_for
+from kernelproof.providers.server import Connections, proxy_for
 from tests.faultserver import start
 from tests.providers.questions import question
 
@@ -100,7 +100,7 @@ def test_connections_are_probed_while_they_are_silent(no_proxy: pytest.MonkeyPat
 
 
 def test_clients_are_shared_and_made_as_they_are_needed(no_proxy: pytest.MonkeyPatch) -> None:
-    no_proxy.setattr("kernelproof.providers.connections.EACH", 2)
+    no_proxy.setattr("kernelproof.providers.server.EACH", 2)
     connections = Connections("key", "http://localhost/v1", 5.0)
     with connections.client() as a, connections.client() as b, connections.client() as c:
         assert a is b and c is not a

@@ -21,7 +21,7 @@ import torch
 
 from kernelproof.db.store import open_store
 from kernelproof.jobs import Job, Judge, NewAttempt, Verdict
-from kernelproof.jobs.job import files_run
+from kernelproof.jobs.judge import files_run
 from kernelproof.problems import read_problem
 from kernelproof.runs.candidates import CandidateInput, candidate_from_text
 from kernelproof.runs.files import write_attempt

@@ -16,8 +16,7 @@ from fastapi import FastAPI
 
 from kernelproof.problems import open_suite
 from kernelproof.service import middleware
-from kernelproof.service.app import make_app
-from kernelproof.service.live import live_pages
+from kernelproof.service.app import live_pages, make_app
 from kernelproof.service.middleware import BODY_BYTES
 from kernelproof.service.schemas import Reader
 from kernelproof.service.state import Service

@@ -13,7 +13,7 @@ import pytest
 from kernelproof.choices import Role
 from kernelproof.errors import UsageError
 from kernelproof.service.artefacts import artefacts_place
-from kernelproof.service.launchers.model import WorkerCommand
+from kernelproof.service.launchers import WorkerCommand
 from kernelproof.workspace import open_workspace
 from tests.cli.program import Program
 

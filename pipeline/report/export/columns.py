@@ -12,7 +12,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from kernelproof.db.audits import Found
+from kernelproof.db.reported import AuditResult
 from kernelproof.db.rows import batched
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.scores.leaderboard_query import Chosen
@@ -70,7 +70,7 @@ class _Row:
     judged: StoredVerification | None
     """The verification that counts there."""
     decides: bool
-    audit: Found | None
+    audit: AuditResult | None
     """The newest audit of that verification."""
 
     @property
