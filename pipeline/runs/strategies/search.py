@@ -1,11 +1,13 @@
-"""Searches for a fast program: the best attempt so far, and the archive of programs to build on."""
+"""Searches for a fast program: `refine`, `beam` and `evolve`, on the best attempt so far and an archive of
+programs to build on.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from kernelproof.runs.strategies.protocol import Proposal, Result, Task
+from kernelproof.runs.strategies.protocol import Proposal, Result, Task, strategy
 from kernelproof.types import Stage, Status
 from kernelproof.wording import counted
 
@@ -133,3 +135,117 @@ def _rank(result: Result) -> tuple[int, float, int]:
     if result.correct:
         return closeness(result), result.speedup, -result.turn
     return closeness(result), 0.0, result.turn
+
+
+REPAIRS_IN_A_ROW = 3
+"""Repairs in a row, before the search goes back to its best attempt, or to the first question."""
+REFINE_PATIENCE = 10
+"""Attempts without an improvement that end the search."""
+
+
+@strategy("refine")
+class Refine(Search):
+    """Repairs until something is correct, then makes the best faster, one question after another."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, REFINE_PATIENCE)
+        self._last: Result | None = None
+        self._broken = 0
+        """Attempts in a row that were not correct."""
+
+    def ask(self) -> Sequence[Proposal]:
+        """A repair of the last attempt, else an improvement of the best."""
+        if self.note:
+            return ()
+        if self._last is not None and 0 < self._broken <= REPAIRS_IN_A_ROW:
+            return (Proposal(self._last.turn, history=False),)
+        return (self._base,)
+
+    def tell(self, results: Sequence[Result]) -> None:
+        """Keeps the best, and counts what is broken in a row."""
+        (self._last,) = results
+        if self._last.correct or self._broken > REPAIRS_IN_A_ROW:
+            self._broken = 0
+        self._broken += not self._last.correct
+        self._best_so_far.tell(results)
+
+
+BEAM_WIDTH = 3
+BEAM_PATIENCE = 6 * BEAM_WIDTH
+"""Attempts without an improvement that end the search."""
+
+
+@strategy("beam")
+class Beam(Search):
+    """The best few different programs, each asked about once a round, at the same time."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, BEAM_PATIENCE)
+        self._archive = Archive()
+
+    def ask(self) -> Sequence[Proposal]:
+        """The fastest correct programs, then those that are nearly correct, then the first question again."""
+        if self.note:
+            return ()
+        parents = [*self._archive.correct, *self._archive.broken][:BEAM_WIDTH]
+        built = [Proposal(each.turn, history=False) for each in parents]
+        return (*built, *[Proposal()] * (BEAM_WIDTH - len(built)))
+
+    def tell(self, results: Sequence[Result]) -> None:
+        """Keeps what came of the round."""
+        self._archive.built_on(each.proposal.parent for each in results)
+        for result in results:
+            self._archive.add(result)
+        self._best_so_far.tell(results)
+
+
+ISLANDS = 2
+SHOWN_BESIDE = 5
+"""Most programs beside the parent."""
+MIGRATION = 2
+"""Every so many rounds each island gets the best program of the one before it."""
+EVOLVE_PATIENCE = 20
+"""Attempts without an improvement that end the search."""
+
+
+@strategy("evolve")
+class Evolve(Search):
+    """Islands of programs: parents are drawn by speedup and novelty, and others are shown beside them."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, EVOLVE_PATIENCE)
+        self._random = task.generator("evolve")
+        self._islands = [Archive() for _ in range(ISLANDS)]
+        self._rounds = 0
+
+    def ask(self) -> Sequence[Proposal]:
+        """A question of each island."""
+        return () if self.note else [self._drawn(island) for island in self._islands]
+
+    def tell(self, results: Sequence[Result]) -> None:
+        """Each result goes to the island that asked."""
+        for island, result in zip(self._islands, results, strict=False):  # the last round may be cut short
+            island.built_on([result.proposal.parent])
+            island.add(result)
+        self._rounds += 1
+        if self._rounds % MIGRATION == 0:
+            self._migrate()
+        self._best_so_far.tell(results)
+
+    def _drawn(self, island: Archive) -> Proposal:
+        """One of the island's correct programs, or the one that came farthest of the others."""
+        correct = island.correct
+        parents = [*correct, *island.broken[:1]]
+        if not parents:
+            return Proposal()
+        # The place in the order counts, not how much faster: a lucky measurement would take all draws.
+        weights = [1 / (place + 1) ** 2 / (island.children(each) + 1) for place, each in enumerate(parents)]
+        (parent,) = self._random.choices(parents, weights)
+        others = [each.turn for each in correct if each is not parent][:SHOWN_BESIDE]
+        return Proposal(parent.turn, history=False, shown=tuple(reversed(others)))
+
+    def _migrate(self) -> None:
+        best = [island.correct[:1] for island in self._islands]
+        for place, island in enumerate(self._islands):
+            for each in best[place - 1]:
+                island.add(each)
