@@ -8,8 +8,8 @@ status; nothing else in the verifier does. The facts come in this order, and the
    a machine without a device to run on (`cause_without_device`).
 3. The referee: the first check of the plan (`pipeline/verifier/referee/plan.py`) that fails, or the first
    request that the candidate's process does not answer (`cause_of_exception`, `cause_of_process_end`).
-   Then three facts may take the place of that one (`pipeline/verifier/referee/judge.py`): the candidate kept
-   the GPU's memory (`Session.blamed`), none of its extensions was built (`build_failure_override`), the
+   Then three facts may take the place of that one (`pipeline/verifier/referee/verdict.py`): the candidate
+   kept the GPU's memory (`Session.blamed`), none of its extensions was built (`build_failure_override`), the
    machine stood still.
 4. The engine (`engine.py`): a referee that is lost `MAX_TRIES` times, or `MAX_GPUS` GPUs that fail their
    canary after it.

@@ -1,6 +1,6 @@
 """Stand-ins for sandboxed processes: threads of the test that serve the other end of a contestant's socket.
 
-`judge` and `Contestant` then read what any peer could write, without starting ten thousand processes.
+`verify` and `Contestant` then read what any peer could write, without starting ten thousand processes.
 """
 
 from __future__ import annotations

@@ -45,14 +45,14 @@ def strassen(oracle: Oracle) -> torch.Tensor:
 
 def test_who_is_stable_in_norm_is_right_on_spikes(oracle: Oracle) -> None:
     mine, spikes = strassen(oracle), expected(oracle, "spikes")
-    found = oracle.judge(spikes, [mine])
+    found = oracle.compare(spikes, [mine])
     assert found.wrong is None
     assert found.excused is None
     far = float((mine.double() - spikes.sticks[0].exact.view_as(mine)).abs().max())
     largest = float(spikes.sticks[0].exact.abs().max())
     assert far > 100 * 2.0**-24 * largest  # no small multiple of the largest element's roundoff
     for name in ("drawn", "large"):
-        assert oracle.judge(expected(oracle, name), [mine]).wrong is not None
+        assert oracle.compare(expected(oracle, name), [mine]).wrong is not None
 
 
 @pytest.mark.parametrize("fault", ["spikes left out", "one element", "rounded operands", "rounded result"])
@@ -67,7 +67,7 @@ def test_nothing_else_is(oracle: Oracle, fault: str) -> None:
         mine = a.half().float() @ b.half().float()
     else:
         mine = mine.half().float()
-    assert oracle.judge(expected(oracle, "spikes"), [mine]).wrong is not None
+    assert oracle.compare(expected(oracle, "spikes"), [mine]).wrong is not None
 
 
 @pytest.mark.parametrize(

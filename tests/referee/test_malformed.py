@@ -29,11 +29,11 @@ from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import Builder, learn_toolchain
 from kernelproof.verifier.contestant import loop, wire
 from kernelproof.verifier.referee.checks.trials import check_form
-from kernelproof.verifier.referee.judge import judge
 from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.provenance import reports
 from kernelproof.verifier.referee.session import Tools, WarmState
 from kernelproof.verifier.referee.timing import clock
+from kernelproof.verifier.referee.verdict import verify
 from kernelproof.verifier.status_rules import Ended
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from tests.referee.court import Court
@@ -244,7 +244,7 @@ def judged(plan: Plan, request: VerifyRequest, tools: Tools, patch: pytest.Monke
 
     start_doubles(patch, serve)
     began = time.monotonic()
-    verdict = judge(request, tools)
+    verdict = verify(request, tools)
     assert time.monotonic() - began < 2 * MOST_S
     return verdict
 

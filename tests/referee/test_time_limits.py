@@ -8,7 +8,7 @@ import pytest
 
 from kernelproof.types import Status
 from kernelproof.verifier.devices import gpu_health
-from kernelproof.verifier.referee import judge
+from kernelproof.verifier.referee import verdict as verdicts
 from kernelproof.verifier.referee.session import WarmState
 from kernelproof.verifier.referee.stages import BUILT_SECONDS, LEAST_SECONDS, least_seconds
 from kernelproof.verifier.status_rules import Ended
@@ -55,8 +55,8 @@ LATE = "it did not answer within its time limit of 3 s"
 def test_a_timeout_counts_where_the_canary_was_quick(
     status: Status, seconds: float, end: Status, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judge, "STOOD_STILL_S", 0.2)
+    monkeypatch.setattr(verdicts, "STOOD_STILL_S", 0.2)
     monkeypatch.setattr(gpu_health, "confirm", lambda *_, **__: time.sleep(seconds))
-    verdict = judge.confirmed(Ended(status, LATE), "cuda:0", "GPU-0", WarmState())
+    verdict = verdicts.confirmed(Ended(status, LATE), "cuda:0", "GPU-0", WarmState())
     assert verdict.status is end and LATE in verdict.reason
     assert ("the machine stood still" in verdict.reason) == (end is Status.INFRASTRUCTURE_ERROR)

@@ -375,7 +375,7 @@ class Compiler:
                 (scratch / name).write_bytes(data)
             outcome = self._run(scratch, wanted, seconds, memory_bytes)
             log = clean_log(outcome.stdout + outcome.stderr, scratch)
-            state, reason = _judge(outcome, log, scratch, self.toolchain)
+            state, reason = _state_of(outcome, log, scratch, self.toolchain)
             made = {}
             if state is BuildState.OK:
                 try:
@@ -411,7 +411,7 @@ def _bytes_of(glue: Future[bytes | None]) -> bytes:
     return found
 
 
-def _judge(outcome: Outcome, log: str, scratch: Path, toolchain: Toolchain) -> tuple[BuildState, str]:
+def _state_of(outcome: Outcome, log: str, scratch: Path, toolchain: Toolchain) -> tuple[BuildState, str]:
     """The state an outcome means; a first line for the log where the compilers' own words do not say it."""
     if outcome.state == "ok":
         return BuildState.OK, ""

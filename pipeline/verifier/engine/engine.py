@@ -191,7 +191,7 @@ class Engine:
                     update = {"first_calls": first.library, "compiled_ahead": not first.log}
                     request = request.model_copy(update=update)
                 made = dict(prebuilt.contents)
-                verdict = self._judged(record, request, made, on_stage, stop)
+                verdict = self._referee_verdict(record, request, made, on_stage, stop)
                 self.builds.require_compilers(verdict.builds, settings)
                 builds = with_origin(verdict.builds, [*prebuilt.builds, *made.values()]) or prebuilt.builds
             else:
@@ -210,7 +210,7 @@ class Engine:
         verdict = record.verification(ended, findings, prebuilt)
         return verdict.model_copy(update={"environment": self.environment(verdict.settings)})
 
-    def _judged(
+    def _referee_verdict(
         self, record: Record, request: VerifyRequest, builds: dict[str, Build], on_stage: OnStage, stop: Stop
     ) -> Verification:
         """The referee's verdict. `builds`: what was built for it, by content; more is added when it is handed

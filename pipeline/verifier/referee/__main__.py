@@ -28,9 +28,9 @@ from kernelproof.types.verification import WHILE_HELD, VerifyRequest
 from kernelproof.verifier.build import Builder, Toolchain
 from kernelproof.verifier.contestant import wire
 from kernelproof.verifier.referee.environment import describe_environment
-from kernelproof.verifier.referee.judge import judge, prepare
 from kernelproof.verifier.referee.session import Tools, WarmState
 from kernelproof.verifier.referee.sides import gpus
+from kernelproof.verifier.referee.verdict import prepare, verify
 from kernelproof.verifier.sandbox import Group, on_cores
 from kernelproof.verifier.workers.client import NeedsBuild, ReadyBuilds
 
@@ -94,7 +94,7 @@ def _answer(message: dict[str, Any], sock: socket.socket, warm: WarmState) -> di
     ready_builds = ReadyBuilds(builder, made, request.settings.build_seconds, hand_back=message["hand_back"])
     try:
         with on_cores((*cores.measured, *cores.others)):  # off those that are kept for other GPUs
-            verdict = judge(request, Tools(ready_builds.build, progress, cache, toolchain, warm, more))
+            verdict = verify(request, Tools(ready_builds.build, progress, cache, toolchain, warm, more))
     except NeedsBuild as error:
         return {"needs": error.request.model_dump(mode="json")}
     if not more:

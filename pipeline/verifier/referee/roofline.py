@@ -79,7 +79,7 @@ def count(loaded: LoadedProblem, model: torch.nn.Module, arguments: list[Any], s
     )
 
 
-def judge(work: Work, ceilings: Ceilings, candidate_ms: float) -> Roofline:
+def roofline_of(work: Work, ceilings: Ceilings, candidate_ms: float) -> Roofline:
     """The least times by `ceilings`, and how close a call of `candidate_ms` (above 0) comes to them."""
     written = max(0, work.bytes_written - ceilings.cache_bytes)
     memory_ms = (work.bytes_read + written) / ceilings.bytes_per_s * 1e3
@@ -109,7 +109,7 @@ def impossible(roofline: Roofline, candidate_ms: float) -> bool:
 def by_other_ceilings(roofline: Roofline, ceilings: Ceilings, candidate_ms: float) -> Roofline:
     """The same work by other ceilings."""
     work = Work(roofline.bytes_read, roofline.bytes_written, roofline.operations, roofline.bytes_needed)
-    return judge(work, ceilings, candidate_ms)
+    return roofline_of(work, ceilings, candidate_ms)
 
 
 def has_constant_output(

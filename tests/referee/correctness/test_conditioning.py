@@ -40,10 +40,10 @@ def rounded_otherwise(oracle: Oracle) -> torch.Tensor:
 
 def test_what_rounding_decides_is_excused_on_forgiving_inputs(oracle: Oracle) -> None:
     mine = rounded_otherwise(oracle)
-    assert oracle.judge(expected(oracle, forgiving=False), [mine]).wrong is not None
-    judgement = oracle.judge(expected(oracle), [mine])
-    assert judgement.wrong is None
-    assert judgement.amplification is not None
+    assert oracle.compare(expected(oracle, forgiving=False), [mine]).wrong is not None
+    comparison = oracle.compare(expected(oracle), [mine])
+    assert comparison.wrong is None
+    assert comparison.amplification is not None
 
 
 @pytest.mark.few(2)
@@ -58,6 +58,6 @@ def test_nothing_else_is(oracle: Oracle, fault: str) -> None:
         mine[7, 1] = float("nan")
     else:
         mine[7, 1] = 20.0
-    judgement = oracle.judge(expected(oracle), [mine])
-    assert judgement.wrong is not None
-    assert judgement.amplification is None
+    comparison = oracle.compare(expected(oracle), [mine])
+    assert comparison.wrong is not None
+    assert comparison.amplification is None

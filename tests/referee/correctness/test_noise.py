@@ -78,21 +78,21 @@ def test_whatever_honest_arithmetic_leaves_is_right(tmp_path: Path, name: str) -
     for seed in range(3):
         expected = drawn(oracle, seed)
         assert expected.sticks[0].noise is not None
-        judgement = oracle.judge(expected, [RIGHT[name](expected.arguments[0])])
-        assert judgement.wrong is None, judgement.wrong
+        comparison = oracle.compare(expected, [RIGHT[name](expected.arguments[0])])
+        assert comparison.wrong is None, comparison.wrong
     for variant in VARIANTS:
         arguments = variant.apply(oracle.loaded.draw(1, CPU), 2)
         assert arguments is not None
         expected = oracle.expected(variant.name, arguments, 0, forgiving=True)
-        judgement = oracle.judge(expected, [RIGHT[name](arguments[0])])
-        assert judgement.wrong is None, (variant.name, judgement.wrong)
+        comparison = oracle.compare(expected, [RIGHT[name](arguments[0])])
+        assert comparison.wrong is None, (variant.name, comparison.wrong)
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_larger_than_noise_is_wrong(tmp_path: Path, name: str) -> None:
     oracle = oracle_of(tmp_path, MEAN_OF_NORM)
     expected = drawn(oracle)
-    wrong = oracle.judge(expected, [WRONG[name](expected.arguments[0])]).wrong
+    wrong = oracle.compare(expected, [WRONG[name](expected.arguments[0])]).wrong
     assert wrong is not None
     assert wrong.allowed_abs is None or wrong.allowed_abs < 1e-4
 
@@ -103,7 +103,7 @@ def test_a_lucky_native_result_makes_no_narrow_bound(tmp_path: Path, rows: int) 
     oracle = oracle_of(tmp_path, MEAN_OF_NORM, f"torch.rand({rows}, 6, {WIDTH})")
     for seed in range(20):
         expected = drawn(oracle, seed)
-        assert oracle.judge(expected, [by_torch(expected.arguments[0].flip(2))]).wrong is None
+        assert oracle.compare(expected, [by_torch(expected.arguments[0].flip(2))]).wrong is None
 
 
 NOISE = {
@@ -138,8 +138,8 @@ def test_noise_is_known_as_such(tmp_path: Path, name: str) -> None:
     assert expected.sticks[0].noise is not None
     [native] = expected.native.outputs
     for right in (torch.zeros_like(native), -native, native):
-        assert oracle.judge(expected, [right]).wrong is None
-    assert oracle.judge(expected, [native + 0.1]).wrong is not None
+        assert oracle.compare(expected, [right]).wrong is None
+    assert oracle.compare(expected, [native + 0.1]).wrong is not None
 
 
 @pytest.mark.parametrize("name", NO_NOISE)
@@ -148,8 +148,8 @@ def test_nothing_else_is_taken_for_it(tmp_path: Path, name: str) -> None:
     expected = drawn(oracle)
     assert expected.sticks[0].noise is None
     [native] = expected.native.outputs
-    assert oracle.judge(expected, [native]).wrong is None
-    assert name == "zeros" or oracle.judge(expected, [torch.zeros_like(native)]).wrong is not None
+    assert oracle.compare(expected, [native]).wrong is None
+    assert name == "zeros" or oracle.compare(expected, [torch.zeros_like(native)]).wrong is not None
 
 
 STEEP = 2.0**24
@@ -168,11 +168,11 @@ def test_rows_that_rounding_does_not_decide_are_judged_as_ever(tmp_path: Path) -
     assert int(rows[:30].sum()) > 20
     assert not rows[30:].any()
     turned = torch.where(rows[:, None], native.flip(1), native)
-    assert oracle.judge(expected, [turned]).wrong is None
+    assert oracle.compare(expected, [turned]).wrong is None
     for row in range(30, 40):
         mine = native.clone()
         mine[row, 0] += 0.01
-        assert oracle.judge(expected, [mine]).wrong is not None
+        assert oracle.compare(expected, [mine]).wrong is not None
 
 
 def test_noise_in_a_part_of_an_output_leaves_the_others_as_they_are(tmp_path: Path) -> None:
@@ -182,9 +182,9 @@ def test_noise_in_a_part_of_an_output_leaves_the_others_as_they_are(tmp_path: Pa
     [native] = expected.native.outputs
     mine = native.clone()
     mine[0] = by_hand(expected.arguments[0], passes=1)
-    assert oracle.judge(expected, [mine]).wrong is None
+    assert oracle.compare(expected, [mine]).wrong is None
     mine[1, 4] *= 1.01
-    assert oracle.judge(expected, [mine]).wrong is not None
+    assert oracle.compare(expected, [mine]).wrong is not None
 
 
 @pytest.mark.parametrize("trials", [1, 3])

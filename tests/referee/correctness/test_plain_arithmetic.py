@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from kernelproof.verifier.referee.correctness import tolerance
-from kernelproof.verifier.referee.correctness.oracle import Judgement, Oracle
+from kernelproof.verifier.referee.correctness.oracle import Comparison, Oracle
 from kernelproof.verifier.referee.correctness.plain_arithmetic import Steps, eleven_bits, in_turn
 from kernelproof.verifier.referee.inputs.variants import ACCURATE, VARIANTS, finite
 from tests.referee.problems import CPU, oracle_of, text
@@ -148,7 +148,7 @@ def oracles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Oracle]:
     }
 
 
-def judged(oracle: Oracle, candidate: Candidate, trial: str, number: int) -> Judgement | None:
+def judged(oracle: Oracle, candidate: Candidate, trial: str, number: int) -> Comparison | None:
     """As in the trials; None where the inputs decide nothing."""
     arguments = oracle.loaded.draw(number, CPU)
     variant = next((v for v in VARIANTS if v.name == trial), None)
@@ -161,7 +161,7 @@ def judged(oracle: Oracle, candidate: Candidate, trial: str, number: int) -> Jud
     if not finite(native.outputs) or expected.sticks[0].reference_relative_norm >= ACCURATE:
         return None
     with torch.no_grad():
-        return oracle.judge(expected, [candidate(oracle.model, arguments[0])])
+        return oracle.compare(expected, [candidate(oracle.model, arguments[0])])
 
 
 @pytest.mark.few(40)

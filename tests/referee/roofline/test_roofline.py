@@ -168,18 +168,18 @@ def ceilings(cache_bytes: int = 0) -> Ceilings:
 
 def test_times_and_fraction() -> None:
     work = Work(bytes_read=3_000_000_000, bytes_written=1_000_000_000, operations=10**12, bytes_needed=10**9)
-    found = roofline.judge(work, ceilings(), 8.0)
+    found = roofline.roofline_of(work, ceilings(), 8.0)
     assert (found.memory_ms, found.compute_ms, found.needed_ms) == pytest.approx((4.0, 1.0, 2.0))
     assert found.fraction == pytest.approx(0.5)
-    cached = roofline.judge(work, ceilings(400_000_000), 8.0)
+    cached = roofline.roofline_of(work, ceilings(400_000_000), 8.0)
     assert cached.memory_ms == pytest.approx(3.6)
-    assert roofline.judge(work, ceilings(1 << 40), 8.0).memory_ms == pytest.approx(3.0)
+    assert roofline.roofline_of(work, ceilings(1 << 40), 8.0).memory_ms == pytest.approx(3.0)
 
 
 @given(st.integers(0, 10**12), st.integers(0, 10**12), st.integers(0, 10**9), st.floats(1e-3, 1e6))
 def test_only_what_must_be_moved_convicts(needed: int, written: int, cache: int, ms: float) -> None:
     work = Work(needed + 10**12, written, 10**18, needed)
-    found = roofline.judge(work, ceilings(cache), ms)
+    found = roofline.roofline_of(work, ceilings(cache), ms)
     least = (needed + max(0, written - cache)) / 1e12 * 1e3
     assert found.needed_ms == pytest.approx(least)
     assert roofline.impossible(found, ms) == (ms * roofline.BEYOND < found.needed_ms)

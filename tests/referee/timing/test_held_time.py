@@ -13,8 +13,8 @@ from kernelproof.problems import read_problem
 from kernelproof.types import Problem, Status, Verification, VerifySettings
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import learn_toolchain
-from kernelproof.verifier.referee.judge import judge
 from kernelproof.verifier.referee.session import Tools, WarmState
+from kernelproof.verifier.referee.verdict import verify
 from kernelproof.verifier.sandbox import pausing, probe, seccomp
 from kernelproof.verifier.workers.client import Contestant
 from tests.referee.doubles import share_the_generator
@@ -39,7 +39,7 @@ def tools(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tools]:
 def verdict(problem: Problem, source: str, tools: Tools) -> Verification:
     settings = VerifySettings(backend="cpp", trials=1, own_kernel=False, measure_seconds=0.5, threads=1)
     request = VerifyRequest(problem=problem, source=source, settings=settings, device="cpu")
-    return judge(request, tools)
+    return verify(request, tools)
 
 
 def test_processor_time_of_the_hold_counts_and_convicts_nobody(

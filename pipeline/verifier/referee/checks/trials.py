@@ -29,7 +29,7 @@ from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.correctness import comparing, tolerance
-from kernelproof.verifier.referee.correctness.oracle import FEW_LARGE, GROSS, Expected, Judgement, Oracle
+from kernelproof.verifier.referee.correctness.oracle import FEW_LARGE, GROSS, Comparison, Expected, Oracle
 from kernelproof.verifier.referee.inputs.structure import Forms
 from kernelproof.verifier.referee.inputs.variants import ACCURATE, VARIANTS, Variant, finite, mixed_rows
 from kernelproof.verifier.referee.ledger import Ledger
@@ -227,7 +227,7 @@ class Trials:
         return self._ask(message, self._settings.call_seconds, Cause.RAISED_IN_CALL)
 
     def _check_values(self, expected: Expected, slot: SharedSlot) -> None:
-        check, judged = VALUES.of(expected.name), self._oracle.judge(expected, slot.outputs)
+        check, judged = VALUES.of(expected.name), self._oracle.compare(expected, slot.outputs)
         found = judged.errors
         if judged.excused is not None:
             figures = {"amplification": judged.amplification, "plain_error": judged.plain_error}
@@ -279,7 +279,7 @@ class Trials:
             self._ledger.determinism = Determinism.BIT_EQUAL
             self._ledger.passed(REPEAT, "the same bits")
             return
-        wrong = self._oracle.judge(expected, again.outputs).wrong
+        wrong = self._oracle.compare(expected, again.outputs).wrong
         if wrong is not None:
             self._ledger.errors.append(wrong)
             seen = f"right once, then output {wrong.output}: {wrong.verdict}"
@@ -296,14 +296,14 @@ class Trials:
         late = slot.await_from(source, meanwhile)
         del meanwhile
         self._called(expected.arguments, expected.seed, slot, late=late)
-        if self._oracle.judge(expected, slot.outputs).wrong is None:
+        if self._oracle.compare(expected, slot.outputs).wrong is None:
             self._ledger.passed(INPUTS_LATE, "it is right on inputs that were still to be written")
             return
         # A candidate that is right every second time has another fault, which the repeat names.
         for _ in range(2):
             slot.fill(expected.arguments)
             self._called(expected.arguments, expected.seed, slot)
-            if self._oracle.judge(expected, slot.outputs).wrong is not None:
+            if self._oracle.compare(expected, slot.outputs).wrong is not None:
                 return
         seen = "right only when its inputs are there before it is called"
         raise self._ledger.failed(INPUTS_LATE, seen)
@@ -359,7 +359,7 @@ def _accurate(sticks: list[comparing.Yardstick]) -> bool:
     )
 
 
-def _summary(judged: Judgement, expected: Expected) -> str:
+def _summary(judged: Comparison, expected: Expected) -> str:
     for stick, found in zip(expected.sticks, judged.errors, strict=True):
         if stick.noise is not None:
             few, size = int((stick.noise > 0).sum()), float(stick.noise.max())

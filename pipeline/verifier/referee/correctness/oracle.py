@@ -113,7 +113,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Comparison:
     """How another answer compares."""
 
     errors: list[ErrorStatistics]
@@ -215,12 +215,12 @@ class Oracle:
         """Whether the reference has a product there that a tensor core could do."""
         return self._arithmetic.products(Inputs(expected.arguments, expected.seed, self._device)) > 0
 
-    def judge(self, expected: Expected, mine: Sequence[torch.Tensor]) -> Judgement:
+    def compare(self, expected: Expected, mine: Sequence[torch.Tensor]) -> Comparison:
         """Every output against its yardstick. The error of plain arithmetic may excuse a wrong output; on
         forgiving inputs the condition may excuse it too."""
         found = self._compared(expected, mine)
         if not any(each.wrong for each in found):
-            return Judgement(found)
+            return Comparison(found)
         at = Inputs(expected.arguments, expected.seed, self._device)
         widened = self._arithmetic.with_extra_tolerance(
             at, expected.sticks, found, drawn=not expected.forgiving
@@ -228,22 +228,22 @@ class Oracle:
         if widened is not None:
             again = self._compared(replace(expected, sticks=widened), mine)
             if not any(each.wrong for each in again):
-                return Judgement(again, plain=True)
+                return Comparison(again, plain=True)
         if not expected.forgiving:
-            return Judgement(found)
+            return Comparison(found)
         condition = Condition(self.loaded, self.model, expected.arguments, expected.sticks, expected.seed)
         for direction in range(DIRECTIONS):
             if not condition.look(direction):
                 break
             excused = self._compared(expected, mine, condition)
             if not any(each.wrong for each in excused):
-                return Judgement(found, condition.amplification)
+                return Comparison(found, condition.amplification)
         unlimited = self._arithmetic.with_plain_error(at, expected.sticks)
         if unlimited is not None:
             excused = self._compared(replace(expected, sticks=unlimited[0]), mine)
             if not any(each.wrong for each in excused):
-                return Judgement(found, plain_error=unlimited[1])
-        return Judgement(found)
+                return Comparison(found, plain_error=unlimited[1])
+        return Comparison(found)
 
     def _compared(
         self, expected: Expected, mine: Sequence[torch.Tensor], condition: Condition | None = None

@@ -102,7 +102,7 @@ def check_kernels(
     kernels = _with_shares(report.kernels, replacement)
     if ledger.kernels is None or kernels.launches:  # the later look, where it saw something
         ledger.kernels = kernels
-    _judge(kernels, replacement, shown, ledger, settings, again)
+    _check(kernels, replacement, shown, ledger, settings, again)
 
 
 def _with_shares(kernels: Kernels, replacement: Replaced | None) -> Kernels:
@@ -113,7 +113,7 @@ def _with_shares(kernels: Kernels, replacement: Replaced | None) -> Kernels:
     return kernels.model_copy(update=shares)
 
 
-def _judge(
+def _check(
     kernels: Kernels,
     replacement: Replaced | None,
     shown: Evidence,

@@ -92,7 +92,7 @@ class Measuring:
             raise candidate.ended(error, Cause.RAISED_IN_CALL) from None
         self._last = stopwatch
         self._add(timed)
-        self._judge_rounds(timed)
+        self._check_rounds(timed)
 
     def wants_pair(self, number: int) -> bool:
         """Whether a pair of this number should follow: for the rigor, or a close call."""
@@ -150,11 +150,11 @@ class Measuring:
             }
         )
         self.ledger.measurement = measured
-        self._judge_clocks(measured)
-        self._judge_baseline()
-        self._judge_quiet()
-        self._judge_bar()
-        self._judge_roof(measured)
+        self._check_clocks(measured)
+        self._check_baseline_alone()
+        self._check_undisturbed()
+        self._check_resolved()
+        self._check_roofline(measured)
 
     def further_baselines(self, baseline: Contestant, progress: Callable[[str], None]) -> None:
         """Measures the other baselines that were asked for, or takes them from the cache."""
@@ -219,7 +219,7 @@ class Measuring:
         times = clock.believable_times(reply.get("ms"), loop.REPLAYS)
         return None if any(map(math.isnan, times)) else median(times)
 
-    def _judge_rounds(self, timed: Timed) -> None:
+    def _check_rounds(self, timed: Timed) -> None:
         ledger = self.ledger
         if timed.failure == "timed_outputs" and timed.bad is not None:
             ledger.errors.append(timed.bad)
@@ -261,9 +261,9 @@ class Measuring:
         except (ProblemError, torch.OutOfMemoryError) as error:
             self.ledger.skipped(BEYOND_ROOFLINE, f"the reference could not be counted: {error}")
             return None
-        return roofline.judge(work, known, candidate_ms)
+        return roofline.roofline_of(work, known, candidate_ms)
 
-    def _judge_roof(self, measured: Measurement) -> None:
+    def _check_roofline(self, measured: Measurement) -> None:
         bound = measured.roofline
         if bound is None:
             return
@@ -306,7 +306,7 @@ class Measuring:
             return None
         return "another measurement of this device found it faster than the first"
 
-    def _judge_clocks(self, measured: Measurement) -> None:
+    def _check_clocks(self, measured: Measurement) -> None:
         rounds = self.timed.rounds
         inside, unseen, uneven = (
             clock.inside_ms(rounds),
@@ -346,7 +346,7 @@ class Measuring:
             return "it takes and gives back device memory, which may take that long"
         return None
 
-    def _judge_baseline(self) -> None:
+    def _check_baseline_alone(self) -> None:
         rounds, alone = self.timed.rounds, [block for found in self.timed.alone.values() for block in found]
         slowed, allowed = pace.slowed_by(rounds, alone), claim.timing_of(self.settings.backend).slowed
         beside, after = clock.baseline_ms(rounds), median(clock.call_ms(block.calls) for block in alone)
@@ -360,7 +360,7 @@ class Measuring:
             seen = f"{seen}: the speedup is counted against the faster"
         self.ledger.passed(BASELINE_ALONE, seen, figures)
 
-    def _judge_bar(self) -> None:
+    def _check_resolved(self) -> None:
         bar, rounds = self.settings.bar, len(self.timed.rounds)
         if bar is None:
             return
@@ -371,7 +371,7 @@ class Measuring:
         else:
             self.ledger.passed(RESOLVED, f"{rounds} rounds", figures)
 
-    def _judge_quiet(self) -> None:
+    def _check_undisturbed(self) -> None:
         disturbed, kept = self.timed.disturbed, len(self.timed.rounds)
         figures = {"repeated": len(disturbed), "kept": kept, "power_capped": self.timed.power_capped}
         seen = f"{counted(kept, 'block')}, none disturbed"

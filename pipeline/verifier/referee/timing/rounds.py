@@ -427,7 +427,7 @@ class Stopwatch:
             self._impossible += 1
             self._disturbances.append("it reported a time that no call can have taken")
         self._check_outputs(timed, slots, places, watched)
-        self._judge_block(timed)
+        self._check_block(timed)
         if trouble := self._watch.gpu_trouble():
             self._disturbances.append(trouble)
             self._waited |= {False} if self._watch.joined else set()
@@ -468,7 +468,7 @@ class Stopwatch:
         for number, (place, variant) in enumerate(zip(places, variants, strict=True)):
             arguments = private.get(number) or sources[number].values()
             timed.record_wrong(self._outputs.wrong_decoy(place, variant, arguments, watched.seeds[number]))
-        self._judge_block(timed)
+        self._check_block(timed)
         timed.checked_calls += count
 
     def _unusual(self, variant: Variant) -> list[Any]:
@@ -577,7 +577,7 @@ class Stopwatch:
         side.resume()
         return (time.perf_counter_ns() - halted) / 1e6
 
-    def _judge_block(self, timed: Timed) -> None:
+    def _check_block(self, timed: Timed) -> None:
         """Whether the candidate's block emptied the cache, and had its results when it replied."""
         timed.failure = timed.failure or self._flush_failure
         if any(arrival.changed() for arrival in self._arrivals):

@@ -65,7 +65,7 @@ class TimedOutputs:
             native = self._oracle.native(arguments, seed)
             if not self._same(native, known):
                 return found  # the inputs are no longer those, or the reference never gives one thing twice
-            return self._judged("timed", place, arguments, native, seed)
+            return self._wrong_by_truth("timed", place, arguments, native, seed)
         except torch.OutOfMemoryError:
             return found
 
@@ -83,9 +83,9 @@ class TimedOutputs:
         native = self._oracle.native(arguments, seed)
         if self._compared(place, native, tolerance.near_floor) is None:
             return None
-        return self._judged(name, place, arguments, native, seed, forgiving=forgiving)
+        return self._wrong_by_truth(name, place, arguments, native, seed, forgiving=forgiving)
 
-    def _judged(
+    def _wrong_by_truth(
         self,
         name: str,
         place: SharedSlot,
@@ -104,7 +104,7 @@ class TimedOutputs:
             )
         ):  # there was a truth in the trials, and now no memory for it
             return self._compared(place, native, tolerance.timed_floor)
-        return self._oracle.judge(expected, place.outputs).wrong
+        return self._oracle.compare(expected, place.outputs).wrong
 
     def _compared(
         self, place: SharedSlot, known: ReferenceOutputs, floor: Callable[[torch.dtype, float, str], float]

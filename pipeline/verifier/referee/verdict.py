@@ -45,7 +45,7 @@ BROKEN = 70
 """Exit code of a referee whose own CUDA context is of no more use: it is replaced, and the GPU looked at."""
 
 
-def judge(request: VerifyRequest, tools: Tools) -> Verification:
+def verify(request: VerifyRequest, tools: Tools) -> Verification:
     """Judges one candidate. Never raises for what a candidate or a problem does: that is in the record.
 
     Raises NeedsBuild where the build service does; MachineError for what this machine lacks, DeviceUnfit when
