@@ -166,7 +166,7 @@ class Supervisor:
 
     def _start_process(self) -> subprocess.Popen[bytes]:
         """A process that ends when its standard input ends, as it does when this process is gone."""
-        source = str(Path(__file__).parents[3])  # the copy that runs here: an actor of Ray has others
+        source = str(Path(__file__).parents[2])  # the copy that runs here: an actor of Ray has others
         paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
         return subprocess.Popen(
             [sys.executable, "-m", "kernelproof", "service", "workers", "--until-input-ends", *self._options],

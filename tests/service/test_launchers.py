@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+import kernelproof
 from kernelproof.choices import Role
 from kernelproof.errors import UsageError
 from kernelproof.service.artefacts import artefacts_place
-from kernelproof.service.launchers import WorkerCommand
+from kernelproof.service.launchers import Supervisor, WorkerCommand
 from kernelproof.workspace import open_workspace
 from tests.cli.program import Program
 
@@ -72,6 +75,24 @@ def test_workers_elsewhere_learn_where_artefacts_are(tmp_path: Path, monkeypatch
         command = WorkerCommand(place, artefacts=artefacts_place(artefacts))
         assert command.options(Role.JUDGE)[-2:] == ["--artefacts", str(tmp_path / "builds")]
         assert "AWS_ENDPOINT_URL" not in command.environment
+
+
+def test_a_worker_imports_the_copy_that_starts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An actor of Ray runs where other copies may be installed."""
+    interpreter, path = tmp_path / "python", tmp_path / "path"
+    interpreter.write_text(
+        f'#!/bin/sh\nprintf %s "$PYTHONPATH" > {path}.partial; mv {path}.partial {path}; cat\n'
+    )
+    interpreter.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(interpreter))
+    supervisor = Supervisor("the worker", [], {})
+    supervisor.start()
+    try:
+        until(path.exists, "no worker was started")
+    finally:
+        supervisor.end()
+    first = Path(path.read_text().split(os.pathsep)[0])
+    assert (first / "kernelproof" / "__init__.py").samefile(kernelproof.__file__)
 
 
 def test_builders_and_judges_have_to_meet(tmp_path: Path) -> None:
