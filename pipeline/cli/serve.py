@@ -29,6 +29,7 @@ def serve(
 
     require()
     from kernelproof.report.web.result_server import serve as run
+    from kernelproof.runs.bundles.writer import bundle_bytes
 
     database = storage.database
 
@@ -37,4 +38,4 @@ def serve(
         if public:
             say("every machine that reaches this address can read all of it", err=True)
 
-    run(database, host, port, ready)
+    run(database, host, port, ready, bundle_bytes)

@@ -112,9 +112,10 @@ def live_pages(place: DatabasePlace) -> Iterator[WebPages]:
     require()
     from kernelproof.report.web.result_server import WebPages
     from kernelproof.report.web.site import ReconnectingStore
+    from kernelproof.runs.bundles.writer import bundle_bytes
 
     with closing(ReconnectingStore(place)) as database:
-        yield WebPages(database, None, LIVE)
+        yield WebPages(database, None, LIVE, bundle_bytes)
 
 
 GRACE_S = 2

@@ -214,8 +214,8 @@ def _overall(board: Board) -> Figure:
     """The speedup of a single problem, else the highest mean of a model over all problems."""
     best = [problem.best for problem in board.problems if problem.best is not None]
     if len(board.problems) == 1 and best:
-        said = f"95 % interval {between(best[0].interval, 2)}"
-        return Figure(times(best[0].speedup), said, TERMS["interval"])
+        speedup, _, brackets = times(best[0].speedup, best[0].interval).partition(" ")
+        return Figure(speedup, f"speedup {brackets}", TERMS["interval"])
     known = [(s.geometric_mean_all.value, s) for s in board.models if s.geometric_mean_all.value is not None]
     if not best or not known:
         return Figure("-", "nothing was timed", "No correct kernel has a time.")
@@ -223,8 +223,8 @@ def _overall(board: Board) -> Figure:
     within = scores.geometric_mean_all.interval
     owner = f" of {scores.model}" if len(board.models) > 1 else ""
     label = f"geometric mean{owner} over {counted(scores.problems, 'problem')}"
-    label += f", 95 % interval {between(within, 2)}" if within else ""
-    return Figure(times(mean), label, TERMS["over all"])
+    speedup, _, brackets = times(mean, within).partition(" ")
+    return Figure(speedup, f"{label} {brackets}".rstrip(), TERMS["over all"])
 
 
 def badges(board: Board) -> list[tuple[str, str]]:

@@ -85,7 +85,7 @@ def forest(rows: list[Row], layout: Layout, title: str) -> Markup:
     step = max(_LEAST_ROW, min(_ROW, _ROWS_HEIGHT // max(len(rows), 1)))
     labelled = step >= _LABELLED_ROW
     if not labelled:  # names and figures are in the words of each mark, and in the table of problems
-        layout = Layout(12, sum((layout.left, layout.plot, layout.right)) - 24, 12, layout.look)
+        layout = Layout(20, sum((layout.left, layout.plot, layout.right)) - 40, 20, layout.look)
     ends = [end for row in rows if row.interval for end in (row.interval.low, row.interval.high)]
     axis = speedups("speedup", ends)
 

@@ -20,7 +20,7 @@ from kernelproof.db.scores.records import Scores
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredBatch
 from kernelproof.errors import UsageError, writing
-from kernelproof.report import progress
+from kernelproof.report import findings, progress
 from kernelproof.report.layout import between, percents_between, ratio, share
 from kernelproof.report.progress import head, line, progress_of
 from kernelproof.report.show import (
@@ -119,7 +119,11 @@ def board(
         facts["forests"] = [_forests(each, href) for each in report.boards]
         title = title or (headline(report.boards[0]) if len(report.boards) == 1 else None)
         boards = [(each.title, f"#board-{number}") for number, each in enumerate(report.boards, 1)]
-        links = [*boards, *([("Kernels with their evidence", "#kernels")] if report.kernels else []), *links]
+        links = [
+            *(boards if len(boards) > 1 else []),
+            *([("Kernels with their evidence", "#kernels")] if report.kernels else []),
+            *links,
+        ]
     return Content(title or "Kernels that were verified", links, fragment("board.html", facts), filters)
 
 
@@ -245,6 +249,7 @@ def differences(page: AttemptPage) -> list[tuple[str, str]]:
 
 
 TEMPLATES.globals |= {
+    "attempt_headline": findings.headline,
     "badges": badges,
     "base64": lambda data: base64.b64encode(data).decode(),
     "between": between,
@@ -259,6 +264,7 @@ TEMPLATES.globals |= {
     "environment_facts": environment_facts,
     "error_columns": ERROR_COLUMNS,
     "error_rows": error_rows,
+    "finding_of": findings.finding_of,
     "flat_figures": flat_figures,
     "funnel": funnel,
     "headline": headline,

@@ -27,6 +27,7 @@ from kernelproof.choices import ROW
 from kernelproof.errors import StoreError, UsageError
 from kernelproof.http_server import HttpServer
 from kernelproof.listening import LOOPBACK, in_url, is_local, is_ours, listening_at
+from kernelproof.report.web.facts import Bundler
 from kernelproof.report.web.pages import message
 from kernelproof.report.web.query import query_filters
 from kernelproof.report.web.rendering import Page
@@ -53,11 +54,18 @@ class WebPages:
     """The pages of a database as an ASGI application: only reading, only under names of ours, and with
     headers that bind the page."""
 
-    def __init__(self, database: ReconnectingStore, names: Collection[str] | None, base: str = "") -> None:
+    def __init__(
+        self,
+        database: ReconnectingStore,
+        names: Collection[str] | None,
+        base: str = "",
+        bundler: Bundler | None = None,
+    ) -> None:
         """`names`: hosts under which it may be asked, beside the address that a connection came to. None:
-        what stands before it has asked for the name. `base`: the address below which the pages are."""
+        what stands before it has asked for the name. `base`: the address below which the pages are.
+        `bundler`: as `Site` takes it."""
         self._names = names
-        self._app = _router(Site(database, base))
+        self._app = _router(Site(database, base, bundler))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers, or refuses: 421 for a foreign name, 405 for a method that is not for reading."""
@@ -150,17 +158,20 @@ def _answer(page: Page, status: int = 200) -> Response:
     return HTMLResponse(page.text.encode("utf-8"), status, {"content-security-policy": policy})
 
 
-def serve(place: DatabasePlace, host: str, port: int, ready: Callable[[str, bool], None]) -> None:
+def serve(
+    place: DatabasePlace, host: str, port: int, ready: Callable[[str, bool], None], bundler: Bundler | None
+) -> None:
     """Serves the pages of a database until SIGINT or SIGTERM.
 
     `ready` is told the address of the first page, and whether other machines reach it. `port`: 0 takes a free
-    one. Raises UsageError for a host that is none of this machine and where there is no database,
-    MachineError for a port that cannot be had, StoreError for a database that cannot be used.
+    one. `bundler`: as `Site` takes it. Raises UsageError for a host that is none of this machine and where
+    there is no database, MachineError for a port that cannot be had, StoreError for a database that cannot
+    be used.
     """
     with contextlib.closing(ReconnectingStore(place)) as database, listening_at(host, port) as listening:
         address, number = listening.getsockname()[:2]
         reached = f"http://{in_url(address)}:{number}/", not is_local(address)
-        asyncio.run(_serve(database, host, listening, lambda: ready(*reached)))
+        asyncio.run(_serve(database, host, listening, lambda: ready(*reached), bundler))
 
 
 class _Server(HttpServer):
@@ -189,9 +200,13 @@ class _Server(HttpServer):
 
 
 async def _serve(
-    database: ReconnectingStore, host: str, listening: socket.socket, ready: Callable[[], None]
+    database: ReconnectingStore,
+    host: str,
+    listening: socket.socket,
+    ready: Callable[[], None],
+    bundler: Bundler | None,
 ) -> None:
-    server = _Server(WebPages(database, (*LOOPBACK, host)), ready)
+    server = _Server(WebPages(database, (*LOOPBACK, host), bundler=bundler), ready)
 
     def stop() -> None:
         server.force_exit = server.should_exit  # the second time

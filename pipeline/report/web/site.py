@@ -17,6 +17,7 @@ from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store, open_store
 from kernelproof.errors import KernelproofError, StoreError, UsageError
 from kernelproof.report.web import pages
+from kernelproof.report.web.facts import Bundler
 from kernelproof.report.web.pages import Content
 from kernelproof.report.web.query import fields, query_of
 from kernelproof.report.web.rendering import Page, rendered
@@ -119,9 +120,11 @@ class _CachedPage:
 class Site:
     """The pages as they are served: made once for all who ask, and followed by the browser."""
 
-    def __init__(self, database: ReconnectingStore, base: str = "") -> None:
-        """`base`: the address below which they are, without a slash at its end."""
+    def __init__(self, database: ReconnectingStore, base: str = "", bundler: Bundler | None = None) -> None:
+        """`base`: the address below which they are, without a slash at its end. `bundler` makes the bundle
+        that an attempt's page holds."""
         self.base = base
+        self._bundler = bundler
         self._database = database
         self._kept: OrderedDict[object, _CachedPage] = OrderedDict()
         self._making = threading.Lock()
@@ -138,7 +141,9 @@ class Site:
 
     def attempt(self, attempt_id: int) -> Page:
         """The page of an attempt. Raises UsageError where there is no such attempt."""
-        return self._page("", attempt_id, lambda store: pages.attempt(store, attempt_id, self.base))
+        return self._page(
+            "", attempt_id, lambda store: pages.attempt(store, attempt_id, self.base, self._bundler)
+        )
 
     def state(self) -> State:
         """The state that the database is in; one of its own while it cannot be used."""

@@ -37,7 +37,7 @@ def test_a_reader_sees_a_title_three_figures_and_the_tally_first(good: str) -> N
     figures = re.findall(r"<div title=\"[^\"]+\"><dt>(.*?)</dt><dd>(.*?)</dd>", good)
     assert [value for _, value in figures] == ["5", "4", "1.81×"]
     assert figures[0][0] == "of 6 problems solved"
-    assert figures[2][0].startswith("geometric mean of vendor:good over 5 problems, 95 % interval")
+    assert figures[2][0].startswith("geometric mean of vendor:good over 5 problems [")
     assert "<strong>4 faster · 1 slower · 1 not solved.</strong>" in good
     main = good[good.index("<main") :]
     assert main.index('class="figures"') < main.index('class="chart forest wide"') < main.index("<table")
