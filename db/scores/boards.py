@@ -172,6 +172,7 @@ def kernel_scores(samples: Selected, top: int | None) -> tuple[KernelScores, ...
                     source=SOURCES[source],
                     problem_id=facts.problem_id,
                     problem_sha256=facts.sha256,
+                    problem=facts.name,
                     setting=samples.settings[rule],
                     kernel=kernel(samples, row),
                 )

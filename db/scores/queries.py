@@ -18,12 +18,12 @@ from sqlalchemy import Connection, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db.connection import Database, open_database
-from kernelproof.db.models import Check, Measurement, Verification
-from kernelproof.db.rows import batched
+from kernelproof.db.models import Check, Measurement, Response, Verification
+from kernelproof.db.rows import Library, batched
 from kernelproof.db.scores.filters import Filters
-from kernelproof.db.scores.records import Evidence
+from kernelproof.db.scores.records import Details, Evidence
 from kernelproof.errors import StoreError
-from kernelproof.types import CheckOutcome
+from kernelproof.types import CheckOutcome, Pace
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
@@ -85,6 +85,17 @@ class ScoreQueries:
         """
         return self._database.read(lambda session: _evidence(session, verifications))
 
+    def details(self, board: Leaderboard) -> Details:
+        """What tables for people say besides of the kernels of a leaderboard."""
+        kernels = [(row.source, row.kernel) for row in board.kernels]
+        kernels += [(row.source, row.best) for row in board.problems if row.best]
+        given = [kernel.attempt_id for source, kernel in kernels if source == "file"]
+        unresolved = [kernel.verification_id for _, kernel in kernels if kernel.pace is Pace.UNRESOLVED]
+        return Details(
+            files=self._database.read(lambda session: _file_names(session, given)),
+            reasons={n: each.unresolved_because for n, each in self.evidence(unresolved).items()},
+        )
+
     def comparison(
         self, a: str, b: str, kind: Kind | None = None, filters: Filters | None = None
     ) -> tuple[Comparison, ...]:
@@ -129,6 +140,20 @@ class ScoreQueries:
             while database.write_if_free(pack_some):
                 pass
         return database.ask(ask)
+
+
+def _file_names(session: Session, attempts: Collection[int]) -> dict[int, str]:
+    """The file of each attempt whose program was verified from a file, where it is known."""
+    texts, found = Library(session), {}
+    for some in batched(list(attempts)):
+        asked = select(Response.attempt_id, Response.raw_sha256).where(Response.attempt_id.in_(some))
+        rows = session.execute(asked).all()
+        texts.read_ahead(key for _, key in rows)
+        for attempt, key in rows:
+            raw = texts.get_json(key, "response", {})
+            if isinstance(raw, dict) and isinstance(raw.get("file"), str):
+                found[attempt] = raw["file"]
+    return found
 
 
 def _evidence(session: Session, verifications: Collection[int]) -> dict[int, Evidence]:

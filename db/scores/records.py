@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from kernelproof.db.scores.filters import Filters
 from kernelproof.types import ErrorClass, Flag, FrozenRecord, Interval, Pace, Roofline, Setting, Status
 
@@ -189,6 +191,8 @@ class KernelScores(FrozenRecord):
     source: Source
     problem_id: str
     problem_sha256: str
+    problem: str = Field(default="", exclude=True)
+    """Its name, for tables: the JSON of a kernel has no such key."""
     setting: Setting
     kernel: Kernel
 
@@ -249,3 +253,12 @@ class Leaderboard(FrozenRecord):
     """For each board of which something was audited, whatever views were asked for."""
     hints: tuple[str, ...] = ()
     """Where nothing passes the filters: for each of them, which values there are."""
+
+
+class Details(FrozenRecord):
+    """What a table for people says besides of the kernels of a leaderboard."""
+
+    files: dict[int, str] = Field(default_factory=dict)
+    """The file of each attempt whose program was verified from a file, where it is known."""
+    reasons: dict[int, str | None] = Field(default_factory=dict)
+    """Why the pace of each verification that is unresolved is so; None in records of policy 2 and before."""

@@ -117,7 +117,7 @@ def _one(
         kept = stack.enter_context(open_store(database)) if database else None
         console = screen()
         with console.status("starting") if not as_json and console.is_terminal else nullcontext() as status:
-            keep = NewAttempt(files_run(settings, run), candidate.response)
+            keep = NewAttempt(files_run(settings, run), candidate.stored_response)
             job = Job(candidate.problem, candidate.extraction, settings, keep, Purpose.MEASUREMENT)
             done = Judge(engine, kept).judge(job, status.update if status else lambda _: None)
     if as_json:

@@ -315,8 +315,8 @@ def document() -> str:
     """The page docs/reference/leaderboard.md."""
     parts = [
         "# Columns of the leaderboard\n\n"
-        "`kernelproof leaderboard --by VIEW` with `--csv`, `--markdown` or `--parquet FILE` writes these "
-        "columns, in this order. New columns may be added. The names and meanings of these stay. "
+        "`kernelproof leaderboard --by VIEW` with `--csv`, `--parquet FILE` or `--markdown --wide` writes "
+        "these columns, in this order. New columns may be added. The names and meanings of these stay. "
         "An empty cell (null in Parquet) stands for an unknown value. In CSV a text that a spreadsheet would "
         "compute, such as `=A1`, has a `'` before it. [The guide](../guide/leaderboard.md) "
         "says how the figures are computed, and [the views](schema.md#views) offer the same to SQL.\n"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from rich.box import SIMPLE
 from rich.cells import cell_len
@@ -107,6 +108,53 @@ def percents_between(interval: Interval | None) -> str:
     return "" if interval is None else f"{100 * interval.low:.0f} to {100 * interval.high:.0f}"
 
 
+_LEAST = Interval(low=0.9, high=1.1)
+"""The axis shows at least this: noise of a per cent fills no row."""
+_BOUNDS = Interval(low=1e-3, high=1e4)
+
+
+class Axis:
+    """Speedups on a logarithmic axis of characters, one for all rows of a table."""
+
+    def __init__(self, intervals: Iterable[Interval], cells: int) -> None:
+        """It holds these intervals and 1, in so many characters."""
+        known = [_LEAST, *intervals]
+        self._cells = cells
+        self._low = math.log(_within(min(each.low for each in known)))
+        self._high = math.log(_within(max(each.high for each in known)))
+        self._one = min(max(self._cell(1.0), 1), cells - 2)
+
+    def _cell(self, speedup: float) -> int:
+        share = (math.log(_within(speedup)) - self._low) / (self._high - self._low)
+        return round(share * (self._cells - 1))
+
+    @property
+    def title(self) -> str:
+        """The ends and 1, each at its place, as far as there is room: `0.06   1     11`."""
+        low, high = f"{math.exp(self._low):.1g}", f"{math.exp(self._high):.2g}"
+        before, after = self._one, self._cells - self._one - 1
+        left = low.ljust(before) if len(low) < before else " " * before
+        return left + "1" + (high.rjust(after) if len(high) < after else " " * after)
+
+    def row(self, speedup: float, interval: Interval) -> str:
+        """`    ─●─│    `: slower than 1 for sure, by the interval."""
+        low, dot, high = map(self._cell, (interval.low, speedup, interval.high))
+        if interval.high < 1:  # what does not hold 1 leaves its line alone
+            low, dot, high = (min(place, self._one - 1) for place in (low, dot, high))
+        elif interval.low > 1:
+            low, dot, high = (max(place, self._one + 1) for place in (low, dot, high))
+        signs = [" "] * self._cells
+        signs[self._one] = "│"
+        for place in range(low, high + 1):
+            signs[place] = "┼" if place == self._one else "─"
+        signs[dot] = "●"
+        return "".join(signs)
+
+
+def _within(speedup: float) -> float:
+    return min(max(speedup, _BOUNDS.low), _BOUNDS.high)
+
+
 def scaled(value: float, unit: str) -> str:
     """Three significant digits with a decimal prefix: `4.29 GB`."""
     power = 0
@@ -160,28 +208,67 @@ class Column:
     """Left out where no row has anything in it."""
     listed: bool = False
     """Entries with `, ` between them: folded between entries, not within one."""
+    short: Callable[[Any], Text | str] | None = None
+    """The cell on a screen that is too narrow for the whole table."""
+    common: str = ""
+    """How the heading says what all rows have in common, such as `all by {}`; the column is left out then."""
+    legend: str = ""
+    """What the title means, for who reads it the first time."""
 
 
 Rows = Sequence[Sequence[Text | str]]
 
 
-def fitting(columns: Sequence[Column], records: Iterable[Any], console: Console) -> Table:
+class Fitted(NamedTuple):
+    """A table that a screen holds."""
+
+    table: Table
+    legends: list[str]
+    """Of the columns that are shown."""
+    common: list[str]
+    """What all rows have in common, in words, in place of a column."""
+
+
+def fitting(
+    columns: Sequence[Column], records: Sequence[Any], console: Console, *, whole: bool = False
+) -> Fitted:
     """The table of these records with as many of its columns as the screen holds whole.
 
-    Spare columns go only for names of up to NAME_WIDTH characters; longer names fold instead.
+    Spare columns go only for names of up to NAME_WIDTH characters; longer names fold instead. `whole`: what
+    all rows have in common has its column, too.
     """
     rows = [[_safe(column, column.cell(record)) for column in columns] for record in records]
     kept = [i for i, column in enumerate(columns) if not column.optional or any(row[i] for row in rows)]
+    common = []
+    for i in [] if whole or len(rows) < 2 else list(kept):
+        if columns[i].common and len({str(row[i]) for row in rows}) == 1:
+            kept.remove(i)
+            common.append(columns[i].common.format(rows[0][i]))
+    table, shown = _table_of_some(columns, rows, records, kept, console)
+    return Fitted(table, [columns[i].legend for i in shown if columns[i].legend], common)
+
+
+def _table_of_some(
+    columns: Sequence[Column], rows: Rows, records: Sequence[Any], kept: list[int], console: Console
+) -> tuple[Table, list[int]]:
+    """The table of those of the kept columns that there is room for, and which they are."""
     chosen, cells = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
     table = table_of(chosen, cells, widths=_widths(chosen, cells))
     if width_of(table, console) <= console.width:
-        return table
+        return table, kept
+    rows = [
+        [
+            cell if column.short is None else _safe(column, column.short(record))
+            for column, cell in zip(columns, row, strict=True)
+        ]
+        for record, row in zip(records, rows, strict=True)
+    ]
     spare = sorted((i for i in kept if columns[i].spare), key=lambda i: columns[i].spare)
     while True:
         chosen = [columns[i] for i in kept]
         cells = [[row[i] for i in kept] for row in rows]
         if not spare or width_of(table_of(chosen, cells, NAME_WIDTH), console) <= console.width:
-            return table_of(chosen, _folded(chosen, cells, console), console.width)
+            return table_of(chosen, _folded(chosen, cells, console), console.width), kept
         kept.remove(spare.pop(0))
 
 

@@ -5,8 +5,10 @@ docs/guide/leaderboard.md defines the figures.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -16,21 +18,44 @@ from rich.text import Text
 from kernelproof.db.scores.comparing import ComparedProblem, Comparison, Side
 from kernelproof.db.scores.filters import CURRENT, Filters
 from kernelproof.db.scores.groups import FAST, KS
-from kernelproof.db.scores.records import Kernel, KernelScores, Leaderboard, ProblemScores, Scores, Source
+from kernelproof.db.scores.records import (
+    Details,
+    Kernel,
+    KernelScores,
+    Leaderboard,
+    ProblemScores,
+    Scores,
+    Source,
+    ViewName,
+)
 from kernelproof.db.scores.reported_results import ClaimedResult, Claims, ClaimTotals
+from kernelproof.report.export.files import Typeset
+from kernelproof.report.findings import (
+    BOUNDED,
+    SEPARATOR,
+    against,
+    bounded,
+    lowered,
+    tally,
+    times,
+    why_unresolved,
+)
 from kernelproof.report.layout import (
+    NAME_WIDTH,
+    Axis,
     Column,
+    Fitted,
     attempt_number,
     between,
     csv_text,
     fitting,
     percents_between,
-    ratio,
     setting_line,
     share,
 )
 from kernelproof.report.plain import clean
 from kernelproof.types import Pace, Setting, Status
+from kernelproof.types.measurement import resolved
 from kernelproof.wording import counted
 
 PACE_STYLE = {Pace.FASTER: "green", Pace.SAME: "", Pace.SLOWER: "red", Pace.UNRESOLVED: "yellow"}
@@ -41,27 +66,42 @@ SOURCES: dict[Source, str] = {
 }
 """The words before a table's setting."""
 Place = tuple[Source, Setting]
+NO_DETAILS = Details()
 
 
-def print_leaderboard(board: Leaderboard, console: Console) -> None:
-    """The tables of each source and setting: those of the views that were asked for."""
-    found = places(board)
-    if not found:
+def print_leaderboard(
+    board: Leaderboard, console: Console, details: Details = NO_DETAILS, *, wide: bool = False
+) -> None:
+    """The tables of each source and setting: those of the views that were asked for, and what they come to.
+
+    `wide`: with all columns that have anything in them, whatever all rows have in common.
+    """
+    there = places(board)
+    if not there:
         _print_empty(board, console)
-    for place in found:
-        console.print(Text(title_of(place), style="bold"))
+    for number, place in enumerate(there):
+        if number:
+            console.print()
+        rows = kernel_rows(board, place, details)
+        tables = [_kernel_table(rows, _AUTHORS[place[0]], console, wide)] if rows else []
+        heading = [title_of(place), *(words for table in tables for words in table.common)]
+        legends = bounded_legend(rows)
+        for view, owners in _OWNERS.items():
+            if scores := _scores(board, view, place):
+                tables += [fitting((*owners, *of), scores, console, whole=wide) for of in (_SCORES, _FUNNEL)]
+        console.print(Text(SEPARATOR.join(heading), style="bold"))
         if said := audit_of(board, place):
             console.print(said, soft_wrap=True)
-        _print_problems([p for p in board.problems if place_of(p) == place], console)
-        _print_kernels([k for k in board.kernels if place_of(k) == place], console)
-        for scores, owners in (
-            (board.models, _MODEL),
-            (board.runs, _RUN),
-            (board.templates, _TEMPLATE),
-            (board.strategies, _STRATEGY),
-        ):
-            _print_scores([s for s in scores if place_of(s) == place], owners, console)
-    for line in remarks(board):
+        for table in tables:
+            console.print(table.table)
+            legends += table.legends
+            if legends:
+                console.print(Text(SEPARATOR.join(legends), style="dim"), soft_wrap=not console.is_terminal)
+            legends = []
+            console.print()
+        for line in closing(rows):
+            console.print(line, soft_wrap=not console.is_terminal)
+    for line in remarks(board, unresolved=not (board.problems or board.kernels)):
         console.print(line, soft_wrap=not console.is_terminal)
 
 
@@ -96,14 +136,17 @@ def places(board: Leaderboard) -> list[Place]:
     return sorted(dict.fromkeys(found), key=lambda place: order.index(place[0]))
 
 
-def remarks(board: Leaderboard) -> list[str]:
-    """A sentence for each reason why attempts are left out, and what to do about it."""
+def remarks(board: Leaderboard, *, unresolved: bool = True) -> list[str]:
+    """A sentence for each reason why attempts are left out, and what to do about it.
+
+    `unresolved`: also what is to be said of times that vary too much.
+    """
     counts, said = board.counts, []
     if board.kernels and len(board.kernels) < counts.kernels:
         said.append(f"{len(board.kernels)} of {counts.kernels} kernels shown; --top shows more.")
-    if unresolved := _unresolved(board):
+    if unresolved and (results := _unresolved(board)):
         said.append(
-            f"{unresolved} of unresolved pace: the times vary too much for a claim, so the speedup counts as "
+            f"{results} of unresolved pace: the times vary too much for a claim, so the speedup counts as "
             "1 at most. kernelproof show ATTEMPT says why. On a quieter machine, kernelproof runs rejudge "
             "RUN --again measures again; --seconds 20 takes more time for it."
         )
@@ -165,65 +208,165 @@ def _print_empty(board: Leaderboard, console: Console) -> None:
         )
 
 
-class _Best(NamedTuple):
+class Row(NamedTuple):
     """A kernel in its table; of a problem the best one that there is."""
 
     problem: str
+    """The problem's id."""
+    name: str
     kernel: Kernel | None
     correct: str = ""
+    author: str = ""
+    """The model, or the file."""
+    because: str | None = None
+    """Why its pace is unresolved, as it is stored."""
+    missing: str = ""
+    """Why there is no kernel."""
+
+
+def kernel_rows(board: Leaderboard, place: Place, details: Details) -> list[Row]:
+    """The rows of a place's table of problems, or of kernels."""
+    there = [p for p in board.problems if place_of(p) == place]
+    versions = Counter(p.problem_id for p in there)
+    rows = []
+    for p in there:
+        edited = versions[p.problem_id] > 1  # an edited problem is another problem
+        name = p.problem_id + (f" @{p.problem_sha256[:8]}" if edited else "")
+        correct = f"{p.correct.part}/{p.correct.whole}"
+        missing = "not timed" if p.correct.part else "none correct"
+        rows.append(_row(Row(name, p.problem, p.best, correct, missing=missing), details))
+    some = [k for k in board.kernels if place_of(k) == place]
+    return rows + [_row(Row(k.problem_id, k.problem, k.kernel), details) for k in some]
+
+
+def _row(row: Row, details: Details) -> Row:
+    k = row.kernel
+    if k is None:
+        return row
+    author = details.files.get(k.attempt_id, k.model)
+    return row._replace(author=author, because=details.reasons.get(k.verification_id))
 
 
 def _kernel(title: str, show: Callable[[Kernel], Text | str], missing: str = "", **more: Any) -> Column:
     return Column(title, lambda row: missing if row.kernel is None else show(row.kernel), **more)
 
 
-_KERNEL_TABLE = (
-    Column("problem", lambda row: row.problem, number=False, name=True),
-    _kernel("speedup", lambda k: f"{k.speedup:.3f}", "-"),
-    _kernel("95 % interval", lambda k: between(k.interval), spare=5),
-    _kernel("pace", lambda k: pace_text(k.pace), number=False),
-    _kernel(
-        "over compile",
-        lambda k: "" if k.compile_speedup is None else f"{k.compile_speedup:.3f}",
-        spare=2,
-        optional=True,
-    ),
-    _kernel(
-        "of roofline",
-        lambda k: "" if k.roofline_fraction is None else f"{100 * k.roofline_fraction:.0f} %",
-        spare=2,
-        optional=True,
-    ),
-    _kernel("headroom", lambda k: "" if k.headroom is None else f"{k.headroom:.3g}x", spare=1, optional=True),
-    _kernel("candidate ms", lambda k: f"{k.candidate_ms:.4g}", spare=3),
-    _kernel("baseline ms", lambda k: f"{k.baseline_ms:.4g}", spare=1),
-    Column("correct", lambda row: row.correct, spare=4, optional=True),
-    _kernel("error class", lambda k: k.error_class or "", number=False, spare=2, optional=True),
-    _kernel("flags", lambda k: ", ".join(k.flags), number=False, name=True, optional=True),
-    _kernel("model", lambda k: k.model, number=False, name=True),
-    _kernel("attempt", lambda k: f"#{k.attempt_id}"),
+def _speedup(k: Kernel) -> str:
+    mark = BOUNDED_MARK if bounded(k.speedup, k.interval) else ""
+    return times(k.speedup, k.interval).split(" ")[0] + mark
+
+
+def _verdict(row: Row) -> str:
+    """The pace; where it is unresolved why, and what the kernel counts as."""
+    k = row.kernel
+    if k is None:
+        return row.missing
+    why = why_unresolved(k.interval, k.pace, row.because).removeprefix("the ")
+    return ", ".join(filter(None, (why or k.pace, lowered(k.speedup, k.pace))))
+
+
+def _labelled(row: Row, room: int = 1000) -> str:
+    """`level1/5 argmin`, with as much of the name as there is room for."""
+    whole, room = f"{row.problem} {row.name}", max(len(row.problem), room)
+    return whole if len(whole) <= room else f"{whole[: room - 1].rstrip()}…"
+
+
+def _paced(row: Row, words: str) -> Text:
+    return Text(words, style=PACE_STYLE[row.kernel.pace] if row.kernel else "dim")
+
+
+BOUNDED_MARK = "†"
+_PROBLEM = Column("problem", _labelled, number=False, name=True, short=lambda row: _labelled(row, NAME_WIDTH))
+_SPEEDUP = _kernel("speedup", _speedup, "-")
+_INTERVAL = _kernel(
+    "95 % interval", lambda k: times(k.speedup, k.interval).partition(" ")[2], number=False, spare=9
 )
+_PACE = Column(
+    "pace",
+    lambda row: _paced(row, _verdict(row)),
+    number=False,
+    short=lambda row: _paced(row, re.sub(r": [^±,]+", "", _verdict(row))),
+    legend="pace: what the interval proves, else why it is unresolved",
+)
+_MODEL = Column("model", lambda row: row.author, number=False, name=True, common="all by {}")
+_AUTHORS = {"model": _MODEL, "file": replace(_MODEL, title="file", common="all of {}"), "tuner": _MODEL}
+_CORRECT = Column("correct", lambda row: row.correct, spare=5, optional=True, common="{} correct each")
+_TIMES = _kernel("time against PyTorch", lambda k: against(k.candidate_ms, k.baseline_ms), spare=3)
 
 
-def _print_problems(results: list[ProblemScores], console: Console) -> None:
-    versions = Counter(result.problem_id for result in results)
-    rows = []
-    for result in results:
-        edited = versions[result.problem_id] > 1  # an edited problem is another problem
-        name = result.problem_id + (f" @{result.problem_sha256[:8]}" if edited else "")
-        rows.append(_Best(name, result.best, f"{result.correct.part}/{result.correct.whole}"))
-    _print_table(_KERNEL_TABLE, rows, console)
+def _kernel_columns(axis: Axis, author: Column) -> tuple[Column, ...]:
+    def on_axis(row: Row) -> Text:
+        k = row.kernel
+        return Text(axis.row(k.speedup, k.interval), style=PACE_STYLE[k.pace]) if k else Text()
+
+    return (
+        *(_PROBLEM, _SPEEDUP, _INTERVAL, Column(axis.title, on_axis, number=False, spare=8), _PACE),
+        _kernel(
+            "over compile",
+            lambda k: "" if k.compile_speedup is None else times(k.compile_speedup),
+            spare=2,
+            optional=True,
+            legend="over compile: speedup against torch.compile",
+        ),
+        _kernel(
+            "of roofline",
+            lambda k: "" if k.roofline_fraction is None else f"{100 * k.roofline_fraction:.0f} %",
+            spare=4,
+            optional=True,
+            legend="of roofline: the least time that the device allows, over the kernel's",
+        ),
+        _kernel(
+            "headroom",
+            lambda k: "" if k.headroom is None else f"{k.headroom:.3g}×",
+            spare=1,
+            optional=True,
+            legend="headroom: how many times faster the roofline is",
+        ),
+        *(_TIMES, _CORRECT),
+        _kernel(
+            "error class",
+            lambda k: k.error_class or "",
+            number=False,
+            spare=2,
+            optional=True,
+            common="error class {}",
+            legend="error class: arithmetic that the results could come from",
+        ),
+        _kernel("flags", lambda k: ", ".join(k.flags), number=False, name=True, optional=True),
+        author,
+        _kernel("#", lambda k: str(k.attempt_id), legend="#: attempt"),
+    )
 
 
-def _print_kernels(results: list[KernelScores], console: Console) -> None:
-    _print_table(_KERNEL_TABLE, [_Best(result.problem_id, result.kernel) for result in results], console)
+def _kernel_table(rows: list[Row], author: Column, console: Console, wide: bool) -> Fitted:
+    axis = Axis([row.kernel.interval for row in rows if row.kernel], max(9, min(15, console.width - 69)))
+    return fitting(_kernel_columns(axis, author), rows, console, whole=wide)
 
 
-def _print_table(columns: Sequence[Column], records: Sequence[Any], console: Console) -> None:
-    """A table, and a line below it that is empty; nothing without records."""
-    if records:
-        console.print(fitting(columns, records, console))
-        console.print()
+def bounded_legend(rows: Iterable[Row]) -> list[str]:
+    """What the mark beside a speedup means, where a row has it."""
+    marked = any(row.kernel and bounded(row.kernel.speedup, row.kernel.interval) for row in rows)
+    return [f"{BOUNDED_MARK} {BOUNDED}; the candidate's own shows more"] if marked else []
+
+
+def closing(rows: Sequence[Row]) -> list[str]:
+    """What the rows of a table come to, and what to do next."""
+    kernels = [row.kernel for row in rows if row.kernel]
+    if not rows:
+        return []
+    missing = Counter(row.missing for row in rows if row.kernel is None)
+    said = [tally(k.pace for k in kernels), *(f"{count} {word}" for word, count in missing.items())]
+    noun = "problem" if rows[0].correct else "kernel"
+    lines = [f"{counted(len(rows), noun)}: {SEPARATOR.join(filter(None, said))}"]
+    best = max(kernels, key=lambda k: resolved(k.interval.low, k.pace), default=None)
+    if best is not None:
+        number = best.attempt_id
+        lines.append(
+            f"the best: kernelproof show {number}; to measure it again: kernelproof reproduce {number}"
+        )
+    runs = dict.fromkeys(str(k.run or k.run_id) for k in kernels if k.pace is Pace.UNRESOLVED)
+    again = "to resolve more, on a quieter machine: kernelproof runs rejudge {} --again"
+    return lines + [again.format(run) for run in runs]
 
 
 def pace_text(pace: Pace | None) -> Text:
@@ -238,38 +381,61 @@ def _name(title: str, get: Callable[[Scores], str | None]) -> Column:
 _BY_MODEL = _name("model", lambda s: s.model)
 _BY_STRATEGY = _name("strategy", lambda s: s.strategy)
 _BY_TEMPLATE = _name("template", lambda s: s.template)
-_MODEL = (_BY_MODEL,)
-_RUN = (_name("run", lambda s: s.run or f"#{s.run_id}"), _BY_MODEL, _BY_STRATEGY)
-_TEMPLATE = (_BY_TEMPLATE, _BY_MODEL)
-_STRATEGY = (_BY_STRATEGY, _BY_MODEL)
+_BY_RUN = _name("run", lambda s: s.run or f"#{s.run_id}")
+_OWNERS: dict[ViewName, tuple[Column, ...]] = {
+    "model": (_BY_MODEL,),
+    "run": (_BY_RUN, _BY_MODEL, _BY_STRATEGY),
+    "template": (_BY_TEMPLATE, _BY_MODEL),
+    "strategy": (_BY_STRATEGY, _BY_MODEL),
+}
+"""The columns that name a row of scores, by view."""
 
 
-def _pass_at(place: int, **more: Any) -> Column:
+def _scores(board: Leaderboard, view: ViewName, place: Place) -> list[Scores]:
+    of = {"model": board.models, "run": board.runs, "template": board.templates, "strategy": board.strategies}
+    return [scores for scores in of[view] if place_of(scores) == place]
+
+
+def _pass_at(place: int, spare: int) -> Column:
     def cell(scores: Scores) -> str:
         mean = scores.pass_at[place].mean.value
-        return "" if mean is None and place else share(mean)
+        return "" if mean is None or scores.source != "model" else share(mean)
 
-    return Column(f"pass@{KS[place]}", cell, **more)
-
-
-def _fast(place: int, **more: Any) -> Column:
-    return Column(f"fast_{FAST[place]:g}", lambda s: share(s.fast[place].rate.share), **more)
+    legend = "" if place else "pass@1: chance of one sample"
+    return Column(f"pass@{KS[place]}", cell, spare=spare, optional=True, legend=legend)
 
 
-_FIGURES = (
-    Column("correct", lambda s: f"{s.correct.part}/{s.correct.whole}"),
-    Column("rate", lambda s: share(s.correct.share)),
+def _fast(place: int, spare: int = 0) -> Column:
+    name = f"fast_{FAST[place]:g}"
+    legend = "" if spare else "fast_p: correct and over p times as fast"
+    return Column(name, lambda s: share(s.fast[place].rate.share), spare=spare, legend=legend)
+
+
+def _mean(title: str, of: str, **more: Any) -> Column:
+    def cell(scores: Scores) -> str:
+        mean = getattr(scores, of)
+        return "-" if mean.value is None else times(mean.value, mean.interval)
+
+    return Column(title, cell, **more)
+
+
+_SOLVED = Column("solved", lambda s: f"{s.solved}/{s.problems}", legend="solved: problems")
+_SAMPLES = Column("correct", lambda s: f"{s.correct.part}/{s.correct.whole}", legend="correct: samples")
+_FAST_1, _FAST_2 = _fast(2), _fast(4, 7)
+_MEAN = _mean(
+    "mean speedup [95 %]",
+    "geometric_mean",
+    legend="mean: geometric, of each solved problem's best; unresolved counts as 1 at most",
+)
+_SCORES = (
+    *(_SOLVED, _SAMPLES),
+    Column("rate", lambda s: share(s.correct.share), spare=5),
     Column("95 %", lambda s: percents_between(s.correct.interval) or "-", spare=4),
-    _pass_at(0, spare=8),
-    _pass_at(1, spare=5, optional=True),
-    _pass_at(2, spare=5, optional=True),
-    *(_fast(0, spare=2), _fast(1, spare=2), _fast(2), _fast(3, spare=2), _fast(4, spare=7)),
-    Column("geo. mean", lambda s: ratio(s.geometric_mean.value)),
-    Column("95 %", lambda s: between(s.geometric_mean.interval, 2) or "-", spare=4),
-    Column("median", lambda s: ratio(s.median.value), spare=1),
-    Column("over all", lambda s: ratio(s.geometric_mean_all.value), spare=3),
-    Column("solved", lambda s: f"{s.solved}/{s.problems}", spare=9),
-    Column("samples", lambda s: str(s.samples), spare=6),
+    *(_pass_at(0, 8), _pass_at(1, 4), _pass_at(2, 4)),
+    *(_fast(0, 3), _fast(1, 3), _FAST_1, _fast(3, 3), _FAST_2),
+    _MEAN,
+    _mean("median [95 %]", "median", spare=1),
+    _mean("mean over all", "geometric_mean_all", spare=2),
 )
 
 
@@ -284,12 +450,12 @@ def _per_correct(title: str, of: str, digits: str, spare: int) -> Column:
 _FUNNEL = (
     Column("attempts", lambda s: str(s.attempts), spare=1),
     Column("answered", lambda s: str(s.answered), spare=1),
-    Column("extracted", lambda s: str(s.extracted), spare=1),
+    Column("with code", lambda s: str(s.extracted), spare=1),
     Column("built", lambda s: str(s.built), spare=1),
     _per_correct("tokens/correct", "tokens_per_correct", ",.0f", 2),
     _per_correct("$/correct", "cost_per_correct", ".4g", 3),
     Column(
-        "statuses of samples",
+        "how samples ended",
         lambda s: ", ".join(f"{count} {status}" for status, count in s.statuses.items()),
         number=False,
         name=True,
@@ -298,10 +464,31 @@ _FUNNEL = (
 )
 
 
-def _print_scores(results: list[Scores], owners: Sequence[Column], console: Console) -> None:
-    """Two tables: how often and how fast, then how far the attempts came and what they cost."""
-    for columns in (_FIGURES, _FUNNEL):
-        _print_table((*owners, *columns), results, console)
+_PASTED_KERNELS = (_PROBLEM, _SPEEDUP, _INTERVAL, _PACE, _TIMES)
+_PASTED_SCORES = (_SOLVED, _SAMPLES, _FAST_1, _FAST_2)
+
+
+def pasted(board: Leaderboard, view: ViewName, details: Details = NO_DETAILS) -> list[Typeset]:
+    """A view as tables of six columns for a README or a paper, one for each source and setting."""
+    tables = []
+    for place in places(board):
+        if owners := _OWNERS.get(view, ())[:2]:
+            columns = (*(*owners, *_PASTED_SCORES)[:5], _MEAN)
+            notes = [SEPARATOR.join(column.legend for column in columns if column.legend)]
+            tables.append(typeset(columns, _scores(board, view, place), title_of(place), notes))
+        else:
+            rows = kernel_rows(board, place, details)
+            notes = [*closing(rows)[:1], SEPARATOR.join((*bounded_legend(rows), _PACE.legend))]
+            columns = (*_PASTED_KERNELS, _AUTHORS[place[0]])
+            tables.append(typeset(columns, rows, title_of(place), notes))
+    return tables
+
+
+def typeset(columns: Sequence[Column], rows: Iterable[Any], heading: str, notes: Sequence[str]) -> Typeset:
+    """A table of these columns."""
+    cells = [[str(column.cell(row)) for column in columns] for row in rows]
+    kept = [note for note in notes if note]
+    return Typeset(heading, [c.title for c in columns], [c.number for c in columns], cells, kept)
 
 
 _STYLES = {"a": "green", "b": "red"}
@@ -316,7 +503,7 @@ def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> No
         source = "" if found.source == "model" else f"{found.source} · "
         console.print(Text(source + setting_line(found.setting), style="bold"))
         console.print(Text(f"A: {found.kind} {clean(found.a)}\nB: {found.kind} {clean(found.b)}"))
-        console.print(fitting(_COLUMNS, found.problems, console))
+        console.print(fitting(_COLUMNS, found.problems, console).table)
         for line in _comparison_sentences(found):
             console.print(line, soft_wrap=True)
 
@@ -350,6 +537,16 @@ _COLUMNS = (
     *(_A[0], _B[0], _winner("more correct", "more_correct")),
     *(*_A[1:3], *_B[1:3], _winner("faster", "faster"), _A[3], _B[3]),
 )
+
+
+def pasted_comparisons(comparisons: Iterable[Comparison]) -> list[Typeset]:
+    """Comparisons as tables of six columns."""
+    columns = (_COLUMNS[0], _A[0], _B[0], _A[1], _B[1], _COLUMNS[8])
+    tables = []
+    for c in comparisons:
+        notes = [f"A: {c.a}, B: {c.b}", *_comparison_sentences(c)]
+        tables.append(typeset(columns, c.problems, setting_line(c.setting), notes))
+    return tables
 
 
 def _comparison_sentences(c: Comparison) -> list[str]:
@@ -406,7 +603,7 @@ def print_claims(claims: Claims, console: Console) -> None:
     for totals in claims.totals:
         console.print(Text(setting_line(totals.setting), style="bold"))
         results = [result for result in claims.results if result.setting == totals.setting]
-        console.print(fitting(_TABLE, results, console))
+        console.print(fitting(_TABLE, results, console).table)
         for line in _claim_sentences(totals):
             console.print(line, soft_wrap=True)
 

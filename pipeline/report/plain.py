@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
+import io
 import json
 import math
 import re
@@ -77,10 +79,24 @@ def say_text(text: str) -> None:
     sys.stdout.buffer.flush()
 
 
-def screen(stream: TextIO | None = None) -> Console:
+_ASCII = str.maketrans("×·…±†─│┼●", "x-.~*-|+o")
+
+
+def _spelled(error: UnicodeError) -> tuple[str, int]:
+    """In ASCII what a stream's encoding lacks: of our signs a likeness, of others a question mark."""
+    assert isinstance(error, UnicodeEncodeError)
+    lacking = error.object[error.start : error.end].translate(_ASCII)
+    return lacking.encode("ascii", "replace").decode(), error.end
+
+
+codecs.register_error("kernelproof.ascii", _spelled)
+
+
+def screen(stream: TextIO | None = None, width: int | None = None) -> Console:
     """A console on `stream` (default stdout) that reads no markup; without a terminal plain and wide.
 
-    Printing raises BrokenPipeError when nobody reads any more.
+    `width`: in characters, in place of the terminal's. Printing raises BrokenPipeError when nobody reads any
+    more.
     """
     from rich.console import Console
 
@@ -90,7 +106,9 @@ def screen(stream: TextIO | None = None) -> Console:
             raise BrokenPipeError(errno.EPIPE, "nobody reads the output any more")
 
     stream = stream or sys.stdout
-    width = None if stream.isatty() else PLAIN_WIDTH
+    if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+        stream.reconfigure(errors="kernelproof.ascii")
+    width = width or (None if stream.isatty() else PLAIN_WIDTH)
     return Screen(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 

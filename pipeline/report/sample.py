@@ -194,7 +194,7 @@ def print_progress(sample: Sequence[StoredAttempt], console: Console) -> None:
     ordered = sorted(sample, key=lambda attempt: attempt.key.turn)
     steps = _steps(ordered)
     console.print(head(ordered, best_of(ordered)))
-    console.print(fitting(_COLUMNS, steps, console))
+    console.print(fitting(_COLUMNS, steps, console).table)
     _print_questions(steps, console)
 
 

@@ -88,6 +88,13 @@ class CandidateInput:
     reported: ReportedResult | None = None
     """The result reported of it, where there is one."""
 
+    @property
+    def stored_response(self) -> Response:
+        """The response as a run of files keeps it: with the file's name, in place of a server's JSON."""
+        path = PurePath(self.id)
+        raw = {"file": path.name if path.is_absolute() else self.id}
+        return self.response if self.response.raw else self.response.model_copy(update={"raw": raw})
+
 
 def holds_many(path: Path) -> bool:
     """Whether `path` stands for several candidates."""
@@ -310,7 +317,7 @@ async def verify_all(
     """
 
     def work(candidate: CandidateInput) -> Verdict:
-        keep = NewAttempt(run, candidate.response, shared=False) if store is not None else None
+        keep = NewAttempt(run, candidate.stored_response, shared=False) if store is not None else None
         return judge.judge(Job(candidate.problem, candidate.extraction, settings, keep, purpose))
 
     def note(each: Done) -> None:

@@ -98,7 +98,7 @@ class Response(FrozenRecord):
     cost_usd: float | None = None
     """What the answer cost, in US dollars, where the server said so; None: it did not (never 0)."""
     raw: dict[str, Any] = Field(default_factory=dict)
-    """The server's whole JSON body."""
+    """The server's whole JSON body; `{"file": NAME}` for a candidate that was verified from a file."""
 
 
 class Plan(FrozenRecord):

@@ -16,7 +16,12 @@ from rich.console import Console
 from kernelproof.db.scores.records import Leaderboard, ViewName
 from kernelproof.db.store import Store
 from kernelproof.report.board_columns import Flat, flat
-from kernelproof.report.export.files import as_csv, as_markdown, write_parquet
+from kernelproof.report.export.files import (
+    as_csv,
+    as_markdown,
+    every_column,
+    write_parquet,
+)
 from kernelproof.report.leaderboard import print_leaderboard
 from kernelproof.report.plain import clean, json_text
 from kernelproof.report.show import print_attempt
@@ -81,7 +86,7 @@ def test_csv_computes_nothing_and_has_its_rows(rows: Flat) -> None:
 
 
 def test_markdown_stays_one_table_of_words(rows: Flat) -> None:
-    text = as_markdown(rows)
+    text = as_markdown([every_column(rows)])
     harmless(text, terminal=False)
     tokens = MarkdownIt("commonmark", {"html": True, "linkify": False}).enable("table").parse(text)
     parts = {token.type for token in tokens} | {c.type for t in tokens for c in t.children or ()}

@@ -37,13 +37,15 @@ def test_tables_show_the_best_of_each_problem_and_each_models_rates(filled: Stor
     lines = command("leaderboard").splitlines()
     assert lines[0] == "cpp · small size · Test CPU"
     first = next(line.split() for line in lines if line.startswith("level1/1"))
-    assert first[1:7] == ["2.000", "1.980", "to", "2.020", "faster", "0.5"]
-    assert first[-1] == "#1"
+    assert first[1:5] == ["softmax", "2.00×", "[1.98,", "2.02]"]
+    assert " ".join(first[5:]).endswith("faster 0.500 ms against 1.00 ms 1/2 replay:[bold]odd model[/bold] 1")
     second = next(line.split() for line in lines if line.startswith("level1/2"))
-    assert second == ["level1/2", "-", "0/1"]
+    assert second == ["level1/2", "softmax", "-", "none", "correct", "0/1"]
     model, funnel = (line for line in lines if line.startswith("replay"))
-    for figure in ("1/3", "33.3 %", "25.0 %", "2.000", "1/2"):
+    for figure in ("1/3", "33.3 %", "25.0 %", "2.00×", "1/2"):
         assert figure in model
+    assert lines[-2] == "2 problems: 1 faster · 1 none correct"
+    assert lines[-1] == "the best: kernelproof show 1; to measure it again: kernelproof reproduce 1"
     assert " ".join(funnel.split()[2:]) == "3 3 3 2 90 1 build_error, 1 correct, 1 wrong_output"
 
 
@@ -66,7 +68,7 @@ def test_other_rules_have_tables_of_their_own_that_say_so(filled: Store, command
         VerifySettings(backend="cpp", size="small", numerics="tf32", purity="own-compute", own_kernel=False),
     )
     samples.judge(filled, samples.problem(1), other, speedup=4.0)
-    heads = [line for line in command("leaderboard").splitlines() if " · " in line]
+    heads = [line for line in command("leaderboard").splitlines() if line.startswith("cpp · ")]
     assert heads == [
         "cpp · small size · Test CPU",
         "cpp · small size · Test CPU · tf32 numerics · own-compute purity · no own kernel required",
@@ -102,7 +104,7 @@ def test_what_is_refused_is_mentioned(filled: Store, command: Command) -> None:
     refuse = ("--without", "shape_specialised", "--without", "layout_specialised")
     printed = command("leaderboard", *refuse, "--error-class", "fp32-equivalent")
     first = next(line.split() for line in printed.splitlines() if line.startswith("level1/1"))
-    assert first[1] == "2.000"
+    assert first[2] == "2.00×"
     assert (
         "1 correct attempt not counted as correct here: without shape_specialised, "
         "without layout_specialised, fp32-equivalent or better." in printed
@@ -137,7 +139,9 @@ def test_an_empty_store_says_what_to_do(store: Store, command: Command) -> None:
 
 
 def printed_at(width: int, store: Store) -> list[str]:
-    console = Console(file=io.StringIO(), width=width, markup=False, highlight=False)
+    console = Console(
+        file=io.StringIO(), width=width, force_terminal=True, color_system=None, markup=False, highlight=False
+    )
     print_leaderboard(store.scores.leaderboard(), console)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert max(map(len, lines)) <= width
@@ -157,40 +161,39 @@ def test_80_columns_hold_what_matters_unbroken(store: Store) -> None:
         samples.judge(store, samples.problem(1), run, status, sample=sample)
     lines = printed_at(80, store)
     problems, models, statuses = heads(lines)
-    assert " ".join(problems) == "problem speedup 95 % interval pace correct model attempt"
-    assert " ".join(models) == "model correct rate pass@1 fast_1 fast_2 geo. mean solved samples"
-    assert statuses[0] == "model" and statuses[-3:] == ["statuses", "of", "samples"]
+    assert " ".join(problems) == "problem speedup 95 % interval 1 2 pace model #"
+    assert " ".join(models) == "model solved correct pass@1 fast_1 fast_2 mean speedup [95 %]"
+    assert statuses[0] == "model" and statuses[-3:] == ["how", "samples", "ended"]
     first = next(line for line in lines if line.startswith("level1/1"))
-    assert first.split() == [
-        "level1/1",
-        "2.000",
-        "1.980",
-        "to",
-        "2.020",
-        "faster",
-        "1/5",
-        "replay:demo",
-        "#1",
-    ]
+    assert " ".join(first.split()) == "level1/1 softmax 2.00× [1.98, 2.02] │ ● faster replay:demo 1"
     for status in (Status.CORRECT, *failures):
         assert any(f"1 {status}" in line for line in lines), "a count stands beside its status"
     heads_at = [place - 1 for place, line in enumerate(lines) if set(line) == {"─"}]
     assert [lines[place - 1] for place in heads_at[1:]] == ["", ""], "tables stand apart"
+    assert "mean: geometric, of each solved problem's best" in " ".join(" ".join(lines).split())
 
 
 def test_unresolved_results_say_what_to_do_whatever_is_asked_for(store: Store, command: Command) -> None:
-    unresolved = samples.measurement(1.5).model_copy(update={"pace": Pace.UNRESOLVED})
+    because = "half of its interval is 34 % wide, 25 % is allowed"
+    unresolved = samples.measurement(1.5).model_copy(
+        update={"pace": Pace.UNRESOLVED, "unresolved_because": because}
+    )
     judged = samples.verification(samples.problem(1), speedup=1.5)
     attempt = samples.begin(store, samples.problem(1), samples.settings())
     store.record_response(attempt, samples.response())
     store.record_extraction(attempt, samples.extraction())
     store.record_verification(attempt, judged.model_copy(update={"measurement": unresolved}))
     store.finish_attempt(attempt, Status.CORRECT)
-    for view, counted in (("model", "correct sample"), ("run", "correct sample"), ("kernel", "kernel")):
+    for view in ("model", "run"):
         printed = command("leaderboard", "--by", view)
-        assert f"1 {counted} of unresolved pace" in printed and "rejudge RUN --again" in printed
+        assert "1 correct sample of unresolved pace" in printed and "rejudge RUN --again" in printed
+        assert "unresolved counts as 1 at most" in printed
+    for view in ("kernel", "problem"):
+        printed = command("leaderboard", "--by", view)
+        assert "too wide: ±34 %, counts as 1" in printed and f"1 {view}: 1 unresolved" in printed
+        assert "kernelproof runs rejudge 1 --again" in printed
     samples.judge(store, samples.problem(1), samples.settings(), speedup=2.0, sample=1)
-    assert "unresolved pace" not in command("leaderboard", "--by", "problem"), "the best is resolved"
+    assert "1 unresolved" not in command("leaderboard", "--by", "problem"), "the best is resolved"
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])
@@ -200,23 +203,24 @@ def test_a_long_name_is_folded_and_squeezes_nothing_out(store: Store, width: int
     lines = printed_at(width, store)
     end = next(i for i, line in enumerate(lines) if line.startswith("model"))
     titles, _, first, *more = lines[1:end]
-    for title in ("problem", "speedup", "pace", "model", "attempt"):
+    for title in ("problem", "speedup", "pace", "model", "#"):
         assert title in titles.split()
-    row = first.split()
-    assert row[:2] == ["level1/1", "2.000"] and "faster" in row and row[-1] == "#1"
-    assert row[-2] + "".join(line.strip() for line in more) == model
+    row, end = first.split(), next(i for i, line in enumerate(more) if line.startswith("pace:"))
+    assert row[:3] == ["level1/1", "softmax", "2.00×"] and "faster" in row and row[-1] == "1"
+    assert row[-2] + "".join(line.strip() for line in more[:end]) == model
 
 
 def test_a_wide_screen_shows_every_column(filled: Store) -> None:
     problems, models, funnel = (" ".join(head) for head in heads(printed_at(240, filled)))
-    assert "baseline" in problems and "interval" in problems
-    assert "fast_0.5 fast_0.8 fast_1 fast_1.5 fast_2 geo. mean" in models and models.endswith("samples")
-    assert funnel == "model attempts answered extracted built tokens/correct statuses of samples"
+    assert "time against PyTorch" in problems and "interval" in problems
+    assert "fast_0.5 fast_0.8 fast_1 fast_1.5 fast_2 mean speedup" in models
+    assert models.endswith("mean over all")
+    assert funnel == "model attempts answered with code built tokens/correct how samples ended"
 
 
 @pytest.mark.parametrize("view", ["model", "problem", "kernel", "run", "template", "strategy"])
 def test_every_view_is_a_table_and_csv_with_its_columns(filled: Store, command: Command, view: str) -> None:
-    assert "2.000" in command("leaderboard", "--by", view)
+    assert "2.00×" in command("leaderboard", "--by", view)
     rows = list(csv.DictReader(io.StringIO(command("leaderboard", "--by", view, "--csv"))))
     assert rows and list(rows[0]) == [field.name for field in FIELDS[view]]  # type: ignore[index]
 
@@ -231,9 +235,20 @@ def test_a_funnel_and_intervals_stand_in_the_csv_of_models(filled: Store, comman
 
 
 def test_markdown_is_a_table_in_which_a_name_is_text(filled: Store, command: Command) -> None:
-    head, rule, row = command("leaderboard", "--by", "model", "--markdown").splitlines()
-    assert head.count("|") == rule.count("|") == row.count("|")
-    assert "replay:&#91;bold&#93;odd model&#91;/bold&#93;" in row
+    for arguments, columns in ((), 6), (("--wide",), 40):
+        printed = command("leaderboard", "--by", "model", "--markdown", *arguments)
+        head, rule, row = (line for line in printed.splitlines() if line.startswith("|"))
+        assert head.count("|") == rule.count("|") == row.count("|")
+        assert (row.count("|") == columns + 1) if columns == 6 else (row.count("|") > columns)
+        assert "replay:&#91;bold&#93;odd model&#91;/bold&#93;" in row
+
+
+def test_wide_and_forms_without_a_choice_of_columns_exclude_each_other(
+    filled: Store, command: Command
+) -> None:
+    for form in ("--csv", "--json", "--claims"):
+        with pytest.raises(UsageError, match=f"--wide and {form} exclude"):
+            command("leaderboard", "--wide", form)
 
 
 def test_parquet_has_the_columns_with_their_meanings(filled: Store, command: Command, tmp_path: Path) -> None:

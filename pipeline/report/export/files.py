@@ -1,4 +1,4 @@
-"""Writes CSV, Markdown, Parquet and JSON: a file or folder has its name only when all of it is written."""
+"""Writes CSV, Markdown, LaTeX, Parquet and JSON: a file or folder has its name only when it is whole."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from kernelproof.errors import MachineError, UsageError, writing
 from kernelproof.report.board_columns import Cell, Field, Flat
@@ -116,34 +116,104 @@ def as_csv(rows: Flat) -> str:
     return csv_text(tuple(field.name for field in rows.fields), rows.rows)
 
 
-def as_markdown(rows: Flat) -> str:
-    """A table for GitHub and others; columns in which no row has anything are left out."""
+class Typeset(NamedTuple):
+    """A table of texts."""
+
+    heading: str
+    titles: Sequence[str]
+    numbers: Sequence[bool]
+    """For each column whether it stands on the right."""
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str]
+    """Lines below it."""
+
+
+def every_column(rows: Flat) -> Typeset:
+    """All columns of an export; those in which no row has anything are left out."""
     kept = [i for i in range(len(rows.fields)) if any(row[i] not in (None, "") for row in rows.rows)]
     heads = [rows.fields[i] for i in kept]
-    lines = [
-        _line([field.name for field in heads]),
-        _line(["---:" if field.kind in (int, float) else "---" for field in heads]),
-        *(_line([_markdown(row[i]) for i in kept]) for row in rows.rows),
-    ]
-    return "\n".join(lines) + "\n"
+    return Typeset(
+        heading="",
+        titles=[field.name for field in heads],
+        numbers=[field.kind in (int, float) for field in heads],
+        rows=[[_text(row[i]) for i in kept] for row in rows.rows],
+        notes=(),
+    )
 
 
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _text(cell: Cell) -> str:
+    return "" if cell is None else f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
 
-def _markdown(cell: Cell) -> str:
-    if cell is None:
-        return ""
-    if isinstance(cell, float):
-        return f"{cell:.4g}"
-    return markdown_text(cell)
+def as_markdown(tables: Iterable[Typeset]) -> str:
+    """The tables for GitHub and others, each with its heading before and its notes after."""
+    return "\n".join(map(_markdown, tables))
+
+
+def _markdown(table: Typeset) -> str:
+    heading = [f"**{markdown_text(table.heading)}**", ""] if table.heading else []
+    rule = ["---:" if number else "---" for number in table.numbers]
+    rows = [list(map(markdown_text, row)) for row in table.rows]
+    cells = [f"| {' | '.join(line)} |" for line in (table.titles, rule, *rows)]
+    notes = [line for note in table.notes for line in ("", markdown_text(note))]
+    return "\n".join((*heading, *cells, *notes)) + "\n"
+
+
+_MARKDOWN = re.compile(
+    # Kept are intervals, and `_` within a word, which marks nothing.
+    r"(?P<kept>\[\d[\d., ]*\](?![(\[:])|(?<=[^\W_])_(?=[^\W_]))"
+    r"|[\\`*_\[\]<>|~!&#]"
+)
 
 
 def markdown_text(value: object) -> str:
     """A text as one line of Markdown that shows it, and nothing more."""
     text = " ".join(clean(str(value)).split())
-    return re.sub(r"[\\`*_\[\]<>|~!&#]", lambda found: f"&#{ord(found[0])};", text)
+    return _MARKDOWN.sub(lambda found: found["kept"] or f"&#{ord(found[0])};", text)
+
+
+def as_latex(tables: Iterable[Typeset]) -> str:
+    """The tables as LaTeX, each a `table` with its heading as the caption."""
+    return "% \\usepackage{booktabs}\n" + "\n".join(map(_latex, tables))
+
+
+def _latex(table: Typeset) -> str:
+    caption = [f"\\caption{{{latex_text(table.heading)}}}"] if table.heading else []
+    lines = [f"{' & '.join(map(latex_text, line))} \\\\" for line in (table.titles, *table.rows)]
+    notes = [f"\n{{\\footnotesize {latex_text(note)}}}" for note in table.notes]
+    columns = "".join("r" if number else "l" for number in table.numbers)
+    return "\n".join(
+        (
+            *("\\begin{table}", "\\centering", *caption, f"\\begin{{tabular}}{{{columns}}}"),
+            *("\\toprule", lines[0], "\\midrule", *lines[1:], "\\bottomrule", "\\end{tabular}"),
+            *(*notes, "\\end{table}\n"),
+        )
+    )
+
+
+_LATEX = {
+    "\\": "\\textbackslash{}",
+    "^": "\\textasciicircum{}",
+    "~": "\\textasciitilde{}",
+    "<": "\\textless{}",
+    ">": "\\textgreater{}",
+    "|": "\\textbar{}",
+    "`": "\\textasciigrave{}",
+    '"': "''",
+    "×": "$\\times$",
+    "±": "$\\pm$",
+    "†": "$\\dagger$",
+    "·": "\\textperiodcentered{}",
+    "…": "\\ldots{}",
+} | {sign: f"\\{sign}" for sign in "{}$&#%_"}
+_SIGNS = re.compile("|".join((*map(re.escape, _LATEX), "-(?=-)")))
+
+
+def latex_text(value: object) -> str:
+    """A text as one line of LaTeX that shows it, and nothing more."""
+    text = " ".join(clean(str(value)).split())
+    safe = _SIGNS.sub(lambda found: _LATEX.get(found[0], "-{}"), text)
+    return "{}" + safe if safe.startswith(("[", "*")) else safe  # `\\[` and `\\*` mean something
 
 
 def write_parquet(
