@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kernelproof.cli.display import Display
+    from kernelproof.jobs import Verdict
     from kernelproof.runs.candidates import CandidateInput, Done, ManyDone
     from kernelproof.types import Status, VerifySettings
 
@@ -52,6 +53,9 @@ def verify(
     storage: StorageOptions,
     store: Annotated[bool, Option("Keep it as an attempt in the workspace.")] = True,
     run: RunOption = None,
+    html: Annotated[
+        Path | None, Option("Of one file, write the result with its evidence as one HTML file.")
+    ] = None,
     again: Annotated[bool, Option("Of many, verify also those that the workspace has already.")] = False,
     follow_links: FollowLinksOption = False,
     as_json: JsonOption = False,
@@ -61,13 +65,20 @@ def verify(
     from kernelproof.types import Status
     from kernelproof.verifier.engine.engine import require_device
 
+    if html is not None and (holds_many(file) or not store):
+        raise UsageError(
+            "--html writes the page of one candidate that is kept: give one file, without --no-store"
+        )
     candidates, notes = _candidates(file, problem, suite, follow_links)
     settings = options.settings_for(candidates)
     refuse_others(candidates, settings.backend)
     require_device(settings.backend)
     place = storage.database if store else None
     if not holds_many(file):
-        statuses = [_one(candidates[0], settings, place, run, as_json)]
+        done = _one(candidates[0], settings, place, run, as_json)
+        statuses = [done.status]
+        if html is not None and place is not None and done.attempt_id is not None:
+            _write_page(place, done.attempt_id, html)
     else:
         statuses = _many(candidates, settings, place, run, again, as_json)
     if notes or any(status is not Status.CORRECT for status in statuses):
@@ -105,7 +116,7 @@ def _one(
     database: DatabasePlace | None,
     run: str | None,
     as_json: bool,
-) -> Status:
+) -> Verdict:
     from kernelproof.db.store import open_store
     from kernelproof.jobs import Job, Judge, NewAttempt, Purpose
     from kernelproof.jobs.judge import files_run
@@ -124,7 +135,17 @@ def _one(
         print(json_verified(done.extraction, done.status, done.verification, done.attempt_id))
     else:
         print_verified(done.extraction, done.status, done.verification, done.attempt_id, console)
-    return done.status
+    return done
+
+
+def _write_page(database: DatabasePlace, attempt_id: int, path: Path) -> None:
+    from kernelproof.db.store import open_store
+    from kernelproof.report.web.pages import attempt, write
+    from kernelproof.runs.bundles.writer import bundle_bytes
+
+    with open_store(database, only_read=True) as store:
+        content = attempt(store, attempt_id, bundler=bundle_bytes)
+    say(f"{path}: {write(content, path) / 1000:,.0f} kB", err=True)
 
 
 def _many(

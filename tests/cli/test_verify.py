@@ -69,6 +69,25 @@ def test_every_check_of_a_measured_candidate_is_in_the_json(
     assert list(program.workspace.iterdir()) == []
 
 
+@pytest.mark.ci
+def test_the_page_of_one_file(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
+    file, page = tmp_path / "candidate.py", tmp_path / "candidate.html"
+    file.write_text(material.wrong())
+    done = program.run("verify", file, *relu, *QUICK, "--html", page, "--json", code=1)
+    assert json.loads(done.stdout)["attempt"] == 1 and f"{page}: " in done.stderr
+    text = page.read_text()
+    assert '<p class="lead">wrong_output · ' in text
+    assert "kernelproof reproduce attempt-1.bundle" in text
+
+
+def test_a_page_is_of_one_file_that_is_kept(
+    program: Program, relu: tuple[object, ...], tmp_path: Path
+) -> None:
+    for more in ([tmp_path, *relu], [tmp_path / "candidate.py", *relu, "--no-store"]):
+        done = program.run("verify", *more, "--html", tmp_path / "candidate.html", code=2)
+        assert "--html writes the page of one candidate that is kept" in done.stderr
+
+
 def test_a_file_without_code(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
     file = written(tmp_path / "prose.md", "Kernels are nice.\n")
     done = program.run("verify", file, *relu, *QUICK, code=1)
