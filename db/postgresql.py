@@ -25,7 +25,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from kernelproof.db import backend
 from kernelproof.db.backend import BUSY, BUSY_MS, PATIENCE_S, Access, Listener, NotFree
 from kernelproof.db.sqlite import LOCKED, original
-from kernelproof.errors import MachineError, StoreError, UsageError
+from kernelproof.errors import MachineError, StoreError, UsageError, install_command
 from kernelproof.workspace import ServerDatabase
 
 _LOCKED_STATES = {"55P03", "40P01", "40001"}
@@ -432,7 +432,7 @@ def _engine(place: ServerDatabase) -> Engine:
             pool_pre_ping=True,
         )
     except ImportError:
-        raise MachineError("PostgreSQL needs its driver: pip install 'kernelproof[postgresql]'") from None
+        raise MachineError(f"PostgreSQL needs its driver: {install_command('postgresql')}") from None
     watch(engine, place)
     event.listen(engine, "begin", _on_begin)
     return engine

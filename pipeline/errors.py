@@ -6,6 +6,7 @@ top is a bug of ours. A candidate's failure is never an exception: it is a statu
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,3 +80,17 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise MachineError(f"{path} cannot be written: {error.strerror or 'the disk refused it'}") from None
+
+
+def install_command(extra: str) -> str:
+    """The command that installs the packages of one of our extras: `pip install 'kernelproof[serve]'`.
+
+    In a clone it is the clone's own pip, which also works where the package index has no kernelproof.
+    """
+    root = Path(__file__).resolve().parent.parent
+    if not (root / "pyproject.toml").is_file():
+        return f"pip install 'kernelproof[{extra}]'"
+    pip, place = Path(sys.executable).with_name("pip"), str(root)
+    if pip.is_relative_to(root) and Path().samefile(root):
+        pip, place = pip.relative_to(root), "."
+    return f"{pip} install -e '{place}[{extra}]'"

@@ -114,11 +114,14 @@ def address(place: DatabasePlace) -> str:
     return str(place) if isinstance(place, Path) else place.url
 
 
-def open_workspace(path: Path | None = None, database: DatabasePlace | None = None) -> Workspace:
+def open_workspace(
+    path: Path | None = None, database: DatabasePlace | None = None, *, may_be_missing: bool = False
+) -> Workspace:
     """The workspace at `path`, else `$KERNELPROOF_WORKSPACE`, else the current directory. Its results are in
     `database`, else in `$KERNELPROOF_DB`, else in the workspace.
 
-    Raises UsageError when the directory does not exist: a typo must not make an empty leaderboard.
+    Raises UsageError when the directory does not exist, unless it `may_be_missing`: a typo must not make an
+    empty leaderboard. Raises UsageError for a file.
     """
     named = os.environ.get(DATABASE_VARIABLE)
     if database is None and named:
@@ -130,8 +133,13 @@ def open_workspace(path: Path | None = None, database: DatabasePlace | None = No
         raise UsageError(
             "the current directory is gone; change to one that exists, or give --workspace"
         ) from None
-    if not root.is_dir():
-        raise UsageError(f"workspace {root} is not a directory; make it first: mkdir -p {root}")
+    if root.exists() and not root.is_dir():
+        raise UsageError(f"workspace {root} is not a directory; choose another with --workspace")
+    if not may_be_missing and not root.exists():
+        raise UsageError(
+            f"workspace {root} does not exist; generate, verify, import and tune create it, or choose another"
+            " with --workspace"
+        )
     return Workspace(root, database)
 
 

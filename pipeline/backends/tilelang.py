@@ -9,6 +9,7 @@ from typing import Any
 
 from kernelproof.backends.cuda import BACKEND as CUDA
 from kernelproof.backends.interface import Backend, Device, FirstCall, Words
+from kernelproof.errors import install_command
 from kernelproof.pysource import parse
 
 
@@ -161,7 +162,7 @@ BACKEND = Backend(
     pretended="cuda",
     needs_nvcc=True,
     counts_threads=False,
-    missing="the tilelang backend needs the package tilelang and nvcc: pip install 'kernelproof[tilelang]'. "
+    missing=f"the tilelang backend needs the package tilelang and nvcc: {install_command('tilelang')}. "
     "Without a GPU kernels are compiled, and not run",
     timing=CUDA.timing,
     words=Words(

@@ -8,6 +8,7 @@ from typing import Any
 
 from kernelproof.backends.cuda import BACKEND as CUDA
 from kernelproof.backends.interface import Backend, Device, FirstCall, Words
+from kernelproof.errors import install_command
 from kernelproof.pysource import parse
 
 _DECORATORS = {"triton.jit", "jit", "triton.runtime.jit"}
@@ -200,7 +201,7 @@ BACKEND = Backend(
     pretended="cuda",
     needs_nvcc=False,
     counts_threads=False,
-    missing="the triton backend needs the package triton: pip install 'kernelproof[triton]'. "
+    missing=f"the triton backend needs the package triton: {install_command('triton')}. "
     "Without a GPU kernels are interpreted, for correctness only",
     timing=CUDA.timing,
     words=Words(

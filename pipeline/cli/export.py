@@ -64,7 +64,7 @@ def export(
 ) -> None:
     """Write attempts for other tools: those that count on the leaderboard under the same filters, every turn.
 
-    parquet and huggingface need pip install 'kernelproof[parquet]'.
+    parquet and huggingface need the packages of the extra parquet.
     """
     from kernelproof.db.store import open_store
     from kernelproof.report.export.columns import gather

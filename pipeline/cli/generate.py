@@ -65,7 +65,7 @@ def generate(
     from kernelproof.problems import open_suite
     from kernelproof.runs.planning import plans_of, terms_of
 
-    place = storage.open_workspace()
+    place = storage.open_workspace(may_be_missing=True)
     resolved, verify = configured(problems, keys, options, suite, config, like, place, context)
     chosen = open_suite(Path(resolved.suite) if resolved.suite else None).select(list(resolved.problems))
     settings = verify.settings(chosen)
@@ -74,7 +74,7 @@ def generate(
     if show.dry_run:
         _say_forecast(plans, place, show)
         return
-    _end(_run(plans, terms, place, show.form))
+    _end(_run(plans, terms, storage.create_workspace(), show.form))
 
 
 def _statuses(again: Sequence[str] | None) -> list[Any]:

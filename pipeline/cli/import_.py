@@ -74,7 +74,7 @@ def import_(
     if verify:
         require_device(settings.backend)
     described = import_run(known.model or _label(source), run, settings)
-    database = storage.database
+    database = storage.create_workspace().database
     with open_store(database) as store:
         stored = store_import(store, programs, described)
         if not as_json:

@@ -42,10 +42,7 @@ class FormOptions:
     as_latex: Annotated[bool, Option("The same as LaTeX, for a paper.", names=("--latex",))] = False
     parquet: Annotated[
         Path | None,
-        Option(
-            "Its columns in a Parquet file. Needs pip install 'kernelproof[parquet]'.",
-            names=("--parquet", "-o"),
-        ),
+        Option("Its columns in a Parquet file. Needs the extra parquet.", names=("--parquet", "-o")),
     ] = None
 
 

@@ -33,7 +33,7 @@ from kernelproof.choices import (
 )
 from kernelproof.cli.completion import attempts, models, problems, runs
 from kernelproof.cli.declaring import Argument, Option
-from kernelproof.errors import UsageError
+from kernelproof.errors import UsageError, writing
 from kernelproof.report.plain import say
 from kernelproof.workspace import DatabasePlace, Workspace, database_place, open_workspace
 
@@ -87,10 +87,22 @@ class StorageOptions:
     workspace: _WorkspaceOption = None
     db: _DatabaseOption = None
 
-    def open_workspace(self) -> Workspace:
+    def open_workspace(self, *, may_be_missing: bool = False) -> Workspace:
         """The workspace, which knows its database. Raises UsageError where it is none."""
         place = None if self.db is None else database_place(self.db)
-        return open_workspace(self.workspace, place)
+        return open_workspace(self.workspace, place, may_be_missing=may_be_missing)
+
+    def create_workspace(self) -> Workspace:
+        """The workspace of a command that writes: created where it is missing, which is said.
+
+        Raises UsageError, and MachineError where it cannot be created.
+        """
+        place = self.open_workspace(may_be_missing=True)
+        if not place.root.exists():
+            with writing(place.root):
+                place.root.mkdir(parents=True, exist_ok=True)
+            say(f"created workspace {place.root}", err=True)
+        return place
 
     @property
     def database(self) -> DatabasePlace:

@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelproof.backends import names, preferred
 from kernelproof.choices import CHECK_S, LEVEL, NEW_LEVEL
 from kernelproof.cli.commands import CommandLine
 from kernelproof.cli.completion import problems
 from kernelproof.cli.declaring import Argument, Option
-from kernelproof.cli.options import JsonOption, SameFileOption, SuiteOption, named_file
+from kernelproof.cli.options import (
+    AUTO,
+    BackendOption,
+    JsonOption,
+    SameFileOption,
+    SizeOption,
+    SuiteOption,
+    named_file,
+)
 from kernelproof.errors import UsageError
 from kernelproof.report.plain import clean, json_text, say, say_text, screen
 from kernelproof.wording import counted
@@ -142,8 +149,8 @@ def prompt(
     problem: Annotated[
         str, Argument("The problem: level1/23, a name, or a file.", parser=str, offered=problems)
     ],
-    backend: Annotated[str, Option("What is asked for.", words=names())] = preferred(),
-    size: Annotated[str, Option("The problem's size preset.", parser=str)] = "full",
+    backend: BackendOption = AUTO,
+    size: SizeOption = "",
     template: Annotated[
         str | None,
         Option("A template's name, or the path of a folder.", parser=str, show_default="the backend's"),
@@ -154,8 +161,13 @@ def prompt(
     """Print the prompt that a model gets for a problem: system and user text."""
     from kernelproof.problems import open_suite
     from kernelproof.prompting import first_prompt
+    from kernelproof.runs.sizes import choose_size
+    from kernelproof.verifier.devices.discovery import default_backend
 
-    rendered = first_prompt(open_suite(suite).find(problem), backend=backend, size=size, template=template)
+    chosen = open_suite(suite).find(problem)
+    backend = default_backend() if backend == AUTO else backend
+    size = choose_size(size, backend, [chosen])
+    rendered = first_prompt(chosen, backend=backend, size=size, template=template)
     if as_json:
         print(json_text(rendered))
         return

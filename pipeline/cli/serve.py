@@ -23,7 +23,7 @@ def serve(
     """Show the results in a browser, and what is new while runs go on. Ctrl-C ends it.
 
     It shows what kernelproof report writes, and a page for every attempt. It only reads.
-    It needs pip install 'kernelproof[serve]'.
+    It needs the packages of the extra serve, and says how to install them.
     """
     from kernelproof.report.web import require
 

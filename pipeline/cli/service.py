@@ -74,7 +74,7 @@ def api(
 ) -> None:
     """Serve evaluations over HTTP: candidates in, verdicts out. The options are the defaults of requests.
 
-    It needs pip install 'kernelproof[service]'.
+    It needs the packages of the extra service, and says how to install them.
     """
     from kernelproof.service.serving import require
 
@@ -82,7 +82,7 @@ def api(
     from kernelproof.service.serving import Serving, serve
 
     serving = Serving(
-        place=storage.open_workspace(),
+        place=storage.create_workspace(),
         suite=suite,
         settings=options.settings([]),
         most=max_queue,
@@ -284,7 +284,7 @@ def add(
     """Give a caller a token. It is shown once, and only its hash is stored."""
     from kernelproof.db.store import open_store
 
-    with open_store(storage.database) as store:
+    with open_store(storage.create_workspace().database) as store:
         say(store.service.callers.add(name, quota))
 
 

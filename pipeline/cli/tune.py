@@ -100,15 +100,14 @@ def tune(
     """Make a correct kernel faster by searching its numeric parameters. Asks no model."""
     from kernelproof.db.store import open_store
 
-    database = storage.database
     overrides = explicit_options(options, context)
     with ExitStack() as stack:
         if kernel.attempt is not None:
-            store = stack.enter_context(open_store(database, create=False))
+            store = stack.enter_context(open_store(storage.database, create=False))
             task = _stored(store, kernel, overrides, bounds.call_seconds, run)
         else:
             task = _from_file(kernel, suite, overrides, bounds.call_seconds, run)
-            store = stack.enter_context(open_store(database))
+            store = stack.enter_context(open_store(storage.create_workspace().database))
         _refuse(task, output)
         done = _search(task, store, bounds, as_json)
     _conclude(done, output, as_json)

@@ -73,7 +73,7 @@ def verify(
     settings = options.settings_for(candidates)
     refuse_others(candidates, settings.backend)
     require_device(settings.backend)
-    place = storage.database if store else None
+    place = storage.create_workspace().database if store else None
     if not holds_many(file):
         done = _one(candidates[0], settings, place, run, as_json)
         statuses = [done.status]

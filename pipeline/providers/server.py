@@ -279,7 +279,8 @@ class ModelServer:
         after_s: float | None = None,
     ) -> Failure:
         """What an error in the server's words means; `where` it stood, for the message."""
-        verdict = judged(complaint, self.safe(complaint.message), sent, self._options.key_variable)
+        has_key, variable = self._key != PLACEHOLDER_KEY, self._options.key_variable
+        verdict = judged(complaint, self.safe(complaint.message), sent, variable, has_key=has_key)
         return Failure(f"{self.name}: {self.safe(where + complaint.message)}", verdict, after_s)
 
     def safe(self, message: str) -> str:

@@ -171,15 +171,19 @@ class Verdict:
     """The server failed and did not say at what: perhaps at the length of the prompt."""
 
 
-def judged(complaint: Complaint, message: str, sent: Mapping[str, object], key_variable: str) -> Verdict:
-    """What an error means. `message` is the server's, safe to show; `sent` the fields of the request."""
+def judged(
+    complaint: Complaint, message: str, sent: Mapping[str, object], key_variable: str, *, has_key: bool = True
+) -> Verdict:
+    """What an error means. `message` is the server's, safe to show; `sent` the fields of the request;
+    `has_key`: whether a key was sent."""
     status, codes = complaint.status, complaint.codes
     if codes & _QUOTA or _NO_MONEY.search(message):
         return Verdict(fatal=f"the quota is used up: {message}")
     if status == 402:
         return Verdict(fatal=f"{message}; the account needs credit")
     if status == 401 or "invalid_api_key" in codes or (status in (400, 403) and _BAD_KEY.search(message)):
-        return Verdict(fatal=f"{message}; check the key in {key_variable} (--key-variable names another)")
+        what = "check the key in" if has_key else "no key is set: put one into"
+        return Verdict(fatal=f"{message}; {what} {key_variable} (--key-variable names another)")
     if status == 403:
         if _FLAGGED.search(message):  # a gateway refused this prompt
             return Verdict(of_question=True)

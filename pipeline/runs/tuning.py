@@ -21,7 +21,7 @@ import anyio.to_thread
 
 from kernelproof.backends import backend
 from kernelproof.db.store import Store
-from kernelproof.errors import UsageError
+from kernelproof.errors import UsageError, install_command
 from kernelproof.hashing import sha256_text
 from kernelproof.jobs import Job, Judge, NewAttempt
 from kernelproof.jobs.judge import FILE_MODEL
@@ -159,7 +159,7 @@ def _optuna(template: Template) -> Any:
     except ImportError:
         raise UsageError(
             f"{template.size} combinations are more than --trials allows, and the package optuna, which "
-            "chooses among them, is missing; install it (pip install 'kernelproof[tune]'), or give more "
+            f"chooses among them, is missing; install it ({install_command('tune')}), or give more "
             "--trials, or declare fewer values"
         ) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -26,7 +26,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from kernelproof.backends import backend
-from kernelproof.errors import KernelproofError, MachineError, UsageError
+from kernelproof.errors import KernelproofError, MachineError, UsageError, install_command
 from kernelproof.hashing import sha256_json, sha256_text
 from kernelproof.types import Build, BuildState, FrozenRecord, Problem, Removal, SandboxReport, VerifySettings
 from kernelproof.verifier.build import Toolchain
@@ -199,8 +199,7 @@ class Remote(ArtefactStore):
             from fsspec.core import url_to_fs
         except ImportError:
             raise MachineError(
-                f"the artefact store {name} needs fsspec: pip install 'kernelproof[artefacts]', or "
-                "name a directory"
+                f"the artefact store {name} needs fsspec: {install_command('artefacts')}, or name a directory"
             ) from None
         try:
             self._system, root = url_to_fs(url, use_listings_cache=False)

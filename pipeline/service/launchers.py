@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kernelproof.choices import Role
-from kernelproof.errors import MachineError, UsageError
+from kernelproof.errors import MachineError, UsageError, install_command
 from kernelproof.hashing import sha256_text
 from kernelproof.jobs.judge import places as usual_places
 from kernelproof.report.plain import say
@@ -262,7 +262,7 @@ class Ray:
     def __init__(self, command: WorkerCommand, address: str) -> None:
         """Joins the cluster. Raises MachineError where Ray is missing or no cluster answers."""
         if find_spec("ray") is None:
-            raise MachineError("--ray needs Ray: pip install 'kernelproof[ray]', and run it again")
+            raise MachineError(f"--ray needs Ray: {install_command('ray')}, and run it again")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         import ray
 

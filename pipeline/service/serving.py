@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kernelproof.choices import Role
 from kernelproof.db.store import Store, open_store
-from kernelproof.errors import MachineError, UsageError
+from kernelproof.errors import MachineError, UsageError, install_command
 from kernelproof.jobs.judge import places as usual_places
 from kernelproof.listening import LOOPBACK, in_url, is_local, listening_at
 from kernelproof.problems import open_suite
@@ -198,5 +198,5 @@ def require() -> None:
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         raise MachineError(
-            f"the service needs {', '.join(missing)}: pip install 'kernelproof[service]', and run it again"
+            f"the service needs {', '.join(missing)}: {install_command('service')}, and run it again"
         )

@@ -71,7 +71,7 @@ def test_a_model_that_is_refused_does_not_stop_the_others(night: Program, suite:
         done = night.run(*asked(suite, server, "--model", "openai:bad_key", "--samples", 3), code=3)
         assert server.counts()["answered"] and sum(server.counts()["answered"].values()) == 3
     assert "openai:bad_key: Incorrect API key provided" in done.stderr
-    assert "check the key in OPENAI_API_KEY" in done.stderr
+    assert "no key is set: put one into OPENAI_API_KEY" in done.stderr
 
 
 @pytest.mark.ci

@@ -49,7 +49,7 @@ MISTAKES = {
     "problems prompt relu --template ~no-such-user/mine": "~no-such-user/mine",
     "problems import . --to new --column code=a --column code=b": "--column code was given 2 times",
     "problems list --level 7 --suite problems": "has no problems of level 7; its levels are 1",
-    "leaderboard --workspace ~no-such-user": "~no-such-user is not a directory",
+    "leaderboard --workspace ~no-such-user": "does not exist; generate, verify, import and tune create it",
     "leaderboard": "make some first: kernelproof generate",
     "show": "make some first: kernelproof generate",
     "reproduce last": "make some first: kernelproof generate",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from kernelproof.cli.options import VerifyOptions
 from kernelproof.cli.problems import problems_app
 from kernelproof.problems import read_problem
 from kernelproof.prompting import first_prompt
@@ -55,6 +56,17 @@ def test_system_and_user_text_are_printed_apart(file: Path) -> None:
 
 
 def test_json_is_the_prompt_itself(file: Path) -> None:
-    expected = first_prompt(read_problem(file), backend="cuda")
-    output = run("double", "--suite", str(file), "--json")
+    expected = first_prompt(read_problem(file), backend="cuda", size="full")
+    output = run("double", "--suite", str(file), "--backend", "cuda", "--json")
     assert json.loads(output) == json.loads(expected.model_dump_json())
+
+
+def test_left_out_backend_and_size_are_those_that_generate_chooses(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for gpus, backend, size in (((), "cpp", "small"), (("H200",), "cuda", "full")):
+        monkeypatch.setattr("kernelproof.verifier.devices.discovery.gpus", lambda gpus=gpus: gpus)
+        chosen = VerifyOptions().settings([read_problem(file)])
+        assert (chosen.backend, chosen.size) == (backend, size)
+        expected = first_prompt(read_problem(file), backend=backend, size=size)
+        assert json.loads(run("double", "--suite", str(file), "--json"))["sha256"] == expected.sha256

@@ -186,11 +186,27 @@ def test_a_busy_server_is_asked_less_often_and_every_question_is_answered() -> N
         ("no_temperature", "leave out --temperature"),
     ],
 )
-def test_what_no_question_survives_ends_the_run(server: FaultServer, fault: str, says: str) -> None:
+def test_what_no_question_survives_ends_the_run(
+    server: FaultServer, fault: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
     before = server.counts()["requests"]
     with pytest.raises(ProviderFatal, match=says):
         ask(server, fault, sampling={"temperature": 0.5})
     assert server.counts()["requests"] == before + 1
+
+
+@pytest.mark.parametrize("key", [None, "", " "])
+def test_a_key_that_is_missing_is_not_called_wrong(
+    server: FaultServer, key: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MY_KEY", raising=False)
+    if key is not None:
+        monkeypatch.setenv("MY_KEY", key)
+    with pytest.raises(ProviderFatal) as refused:
+        ask(server, "bad_key", key_variable="MY_KEY")
+    assert "no key is set: put one into MY_KEY (--key-variable names another)" in str(refused.value)
+    assert "check the key" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from rich.console import Console
 
 from kernelproof.db.scores.records import Leaderboard
 from kernelproof.db.store import Store
-from kernelproof.errors import MachineError, UsageError
+from kernelproof.errors import MachineError, UsageError, install_command
 from kernelproof.report.board_columns import FIELDS
 from kernelproof.report.leaderboard import print_leaderboard
 from kernelproof.types import ErrorClass, Flag, Pace, Status, VerifySettings
@@ -266,7 +267,7 @@ def test_without_pyarrow_the_remedy_is_named(
     filled: Store, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MachineError, match=r"pip install 'kernelproof\[parquet\]'"):
+    with pytest.raises(MachineError, match=re.escape(install_command("parquet"))):
         command("leaderboard", "--parquet", str(tmp_path / "board.parquet"))
 
 

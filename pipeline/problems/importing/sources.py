@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kernelproof.errors import MachineError, UsageError
+from kernelproof.errors import MachineError, UsageError, install_command
 from kernelproof.problems.importing.drafts import Draft, Drafts, split_name
 from kernelproof.problems.reading import Place, read_source
 from kernelproof.problems.suite import open_suite
@@ -86,7 +86,7 @@ def _library() -> Any:
         import datasets
     except ImportError:
         raise MachineError(
-            "data sets are read by the package datasets; install it: pip install 'kernelproof[datasets]'"
+            f"data sets are read by the package datasets; install it: {install_command('datasets')}"
         ) from None
     datasets.disable_progress_bars()
     for name in ("datasets", "huggingface_hub"):

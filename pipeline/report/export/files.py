@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from kernelproof.errors import MachineError, UsageError, writing
+from kernelproof.errors import MachineError, UsageError, install_command, writing
 from kernelproof.report.board_columns import Cell, Field, Flat
 from kernelproof.report.layout import csv_text
 from kernelproof.report.plain import clean, finite, whole
@@ -256,7 +256,7 @@ def require_pyarrow(otherwise: str) -> Any:
         import pyarrow
     except ImportError:
         raise MachineError(
-            f"the package pyarrow is missing; install it (pip install 'kernelproof[parquet]'), or {otherwise}"
+            f"the package pyarrow is missing; install it ({install_command('parquet')}), or {otherwise}"
         ) from None
     return pyarrow
 

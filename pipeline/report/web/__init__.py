@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from kernelproof.errors import MachineError
+from kernelproof.errors import MachineError, install_command
 
 
 def require() -> None:
@@ -21,6 +21,5 @@ def require() -> None:
             import_module(package)
         except ImportError:
             raise MachineError(
-                f"the package {package} is missing; install what serving needs: "
-                "pip install 'kernelproof[serve]'"
+                f"the package {package} is missing; install what serving needs: {install_command('serve')}"
             ) from None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelproof.errors import MachineError
+from kernelproof.errors import MachineError, install_command
 from tests.problems.importing.command import imports
 from tests.problems.trees import checkout
 
@@ -17,5 +17,5 @@ def test_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (tmp_path / "theirs.parquet").touch()
     error = imports(tmp_path / "theirs.parquet", tmp_path / "mine").exception
     assert isinstance(error, MachineError)
-    assert str(error).endswith("install it: pip install 'kernelproof[datasets]'")
+    assert str(error).endswith(f"install it: {install_command('datasets')}")
     assert imports(checkout(tmp_path / "files"), tmp_path / "mine").exit_code == 0

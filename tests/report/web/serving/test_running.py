@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import sqlite3
@@ -15,7 +16,7 @@ import psutil
 import pytest
 
 from kernelproof.db.store import open_store
-from kernelproof.errors import MachineError
+from kernelproof.errors import MachineError, install_command
 from kernelproof.report.web import require
 from tests.cli.program import READ_ONLY, mounted
 from tests.db import samples
@@ -164,5 +165,5 @@ def test_other_machines_are_warned_of(own_workspace: Path) -> None:
 
 def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(MachineError, match=r"uvicorn is missing; .*pip install 'kernelproof\[serve\]'"):
+    with pytest.raises(MachineError, match="uvicorn is missing; .*" + re.escape(install_command("serve"))):
         require()
