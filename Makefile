@@ -86,7 +86,7 @@ evidence: .venv/test.installed
 
 .venv/demo.installed: pyproject.toml constraints.txt scripts/install.sh
 	scripts/system_packages.sh
-	scripts/install.sh
+	scripts/install.sh serve
 	touch $@
 
 # All at once, since pip looks at every package each time.

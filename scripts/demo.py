@@ -27,15 +27,29 @@ def main() -> int:
     problems = [problem for problem in asked if on_gpu or problem not in LEFT_OUT]
     exact = ("--seconds", "3") if on_gpu else ("--seconds", "6", "--rigor", "quick")
     each = ("--samples", "2", "--turns", "2", *exact)
+    print("The first build takes up to a minute: what joins kernels to torch is compiled once, and kept.")
     run("generate", *problems, "--model", "replay:demo", *each)
     run("leaderboard", "--backend", name)
     database = Path("db/attempts.sqlite").resolve()
     print(f"\nEvery attempt is in {database}. Try next:\n")
-    print("  .venv/bin/kernelproof show 1                 prompt, answer, source, compiler, every check")
-    print("  .venv/bin/kernelproof reproduce last         anybody's number, checked again")
-    print("  .venv/bin/kernelproof doctor                 what works on this machine")
-    print("  OPENAI_API_KEY=... .venv/bin/kernelproof generate level1 --model openai:MODEL --samples 4")
+    print("\n".join(next_steps(name)))
     return 0
+
+
+def next_steps(name: str) -> list[str]:
+    """Lines with a command each, for the backend `name`. All but the last run as they are."""
+    example = f"verify prompts/examples/{name}.py --problem prompts/examples/model.py"
+    steps = {
+        "show 1": "prompt, answer, source, compiler, every check",
+        "report": "all results as a page, report.html",
+        "serve": "the same in a browser, live",
+        "reproduce last": "anybody's number, checked again",
+        "doctor": "what works on this machine",
+        example: "one kernel",
+    }
+    lines = [f"  .venv/bin/kernelproof {command:28}  {what}" for command, what in steps.items()]
+    asking = ".venv/bin/kernelproof generate level1 --model openai:MODEL --samples 4"
+    return [*lines, f"  OPENAI_API_KEY=... {asking}"]
 
 
 def run(*arguments: str) -> None:

@@ -40,7 +40,13 @@ def models(ctx: typer.Context, incomplete: str) -> list[str]:
     """The models of stored runs, and how others are named."""
     from kernelproof.db.completion_queries import model_names
 
-    return _beginning((*model_names(_database(ctx)), "openai:", "replay:demo", "replay:"), incomplete)
+    return _beginning(
+        (
+            *model_names(_database(ctx)),
+            *("openai:", "openrouter:", "anthropic:", "ollama:", "replay:demo", "replay:"),
+        ),
+        incomplete,
+    )
 
 
 def attempts(ctx: typer.Context, incomplete: str) -> list[str]:

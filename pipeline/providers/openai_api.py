@@ -66,8 +66,18 @@ class OpenAIProvider:
     """A model behind an endpoint of OpenAI's kind.
 
     An answer that breaks off, a connection that fails, 408, 409 and 5xx are tried `max_retries` times more,
-    with growing waits. A server that is busy (429) is asked less often from then on.
+    with growing waits. A server that is busy (429) is asked less often from then on. Presets of other servers
+    inherit from this class and change the attributes below.
     """
+
+    _kind = "openai"
+    _default_url: str | None = None
+    """None: the openai package's own."""
+    _url_variable: str | None = BASE_URL_VARIABLE
+    """The environment variable with a base URL, which goes before the default."""
+    _default_key_variable = "OPENAI_API_KEY"
+    _needs_key = True
+    """Whether the server at the default URL takes no question without a key."""
 
     def __init__(self, model: str, options: ProviderOptions) -> None:
         """Raises UsageError for a field that is not the user's to set, a base URL that is none, or more
@@ -81,13 +91,17 @@ class OpenAIProvider:
             json.dumps(self._sampling, allow_nan=False)
         except (ValueError, TypeError) as error:
             raise UsageError(f"a sampling setting cannot be sent as JSON: {error}") from error
-        url = options.base_url or os.environ.get(BASE_URL_VARIABLE) or None
-        key = _key(model, options, None if url is None else checked_url(url))
+        variable = self._url_variable
+        url = options.base_url or (os.environ.get(variable) if variable else None) or None
+        own_server = url is not None or not self._needs_key
+        url = checked_url(url) if url else self._default_url
+        key_variable = options.key_variable or self._default_key_variable
+        key = _key(self.name, key_variable, own_server)
         self._stream = options.stream and not options.server_batch
         self._with_usage = bool(self._endpoint.usage_field)
         allow_connections(1 if options.server_batch else options.concurrency)
         self._limit = AdaptiveLimit(options.concurrency)
-        self._server = ModelServer(self.name, key, url, options)
+        self._server = ModelServer(self.name, key, key_variable, url, options)
         self._context = ContextLength(model, options.context_length, self._server)
         self._batches: ServerBatches | None = None
         if options.server_batch:
@@ -97,7 +111,7 @@ class OpenAIProvider:
     @property
     def name(self) -> str:
         """`openai:MODEL`."""
-        return f"openai:{self._model}"
+        return f"{self._kind}:{self._model}"
 
     async def ask(self, question: Question) -> Response:
         """The server's answer; see `Provider.ask` for the errors."""
@@ -236,6 +250,40 @@ class OpenAIProvider:
         return body
 
 
+class _Preset(OpenAIProvider):
+    """`--base-url` still names another server; `OPENAI_BASE_URL` is for `openai:` alone."""
+
+    _url_variable = None
+
+
+@provider("openrouter")
+class OpenRouter(_Preset):
+    """A model at openrouter.ai."""
+
+    _kind = "openrouter"
+    _default_url = "https://openrouter.ai/api/v1"
+    _default_key_variable = "OPENROUTER_API_KEY"
+
+
+@provider("anthropic")
+class Anthropic(_Preset):
+    """A model of Anthropic, by its endpoint for OpenAI's clients."""
+
+    _kind = "anthropic"
+    _default_url = "https://api.anthropic.com/v1/"
+    _default_key_variable = "ANTHROPIC_API_KEY"
+
+
+@provider("ollama")
+class Ollama(_Preset):
+    """A model of the Ollama server on this machine. A key is sent only where one is set."""
+
+    _kind = "ollama"
+    _default_url = "http://localhost:11434/v1"
+    _default_key_variable = "OLLAMA_API_KEY"
+    _needs_key = False
+
+
 def _too_long_perhaps(question: Question) -> str:
     """Some servers do not say when a prompt is longer than the model's context: they fail."""
     size = sum(len(message["content"]) for message in messages(question.prompt))
@@ -246,15 +294,15 @@ async def _one(text: str) -> AsyncIterator[bytes]:
     yield text.encode()
 
 
-def _key(model: str, options: ProviderOptions, url: str | None) -> str:
+def _key(name: str, variable: str, own_server: bool) -> str:
     """The key to send; a server of one's own needs none. Raises ProviderFatal where it is missing, or unfit
     to be sent."""
-    key = os.environ.get(options.key_variable, "").strip() or (PLACEHOLDER_KEY if url else "")
+    key = os.environ.get(variable, "").strip() or (PLACEHOLDER_KEY if own_server else "")
     if not key:
         raise ProviderFatal(
-            f"openai:{model} needs a key in {options.key_variable}; for a server of your own give its "
+            f"{name} needs a key in {variable}; for a server of your own give its "
             "base URL (--base-url), for another variable its name (--key-variable)"
         )
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise ProviderFatal(f"the key in {options.key_variable} holds characters that no key can have")
+        raise ProviderFatal(f"the key in {variable} holds characters that no key can have")
     return key

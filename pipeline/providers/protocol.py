@@ -88,8 +88,8 @@ class ProviderOptions:
     """Which of OpenAI's two interfaces the server is asked by."""
     stream: bool = True
     """Whether the answer is taken as it comes."""
-    key_variable: str = "OPENAI_API_KEY"
-    """The environment variable that holds the key."""
+    key_variable: str | None = None
+    """The environment variable that holds the key; None: the provider's own, such as `OPENAI_API_KEY`."""
     context_length: int | None = None
     """Tokens that the model's context holds; None: what the server says."""
     server_batch: bool = False

@@ -201,10 +201,12 @@ class Failure(ProviderError):
 class ModelServer:
     """The server of one model. For one event loop."""
 
-    def __init__(self, name: str, key: str, url: str | None, options: ProviderOptions) -> None:
-        """`name` is the model's, for messages; `key` is never shown."""
+    def __init__(
+        self, name: str, key: str, key_variable: str, url: str | None, options: ProviderOptions
+    ) -> None:
+        """`name` is the model's, for messages; `key` is never shown, its variable's name is."""
         self.name, self.url = name, url
-        self._key, self._options = key, options
+        self._key, self._key_variable, self._options = key, key_variable, options
         self.connections = Connections(key, url, options.timeout_s)
 
     async def insist(
@@ -279,7 +281,7 @@ class ModelServer:
         after_s: float | None = None,
     ) -> Failure:
         """What an error in the server's words means; `where` it stood, for the message."""
-        has_key, variable = self._key != PLACEHOLDER_KEY, self._options.key_variable
+        has_key, variable = self._key != PLACEHOLDER_KEY, self._key_variable
         verdict = judged(complaint, self.safe(complaint.message), sent, variable, has_key=has_key)
         return Failure(f"{self.name}: {self.safe(where + complaint.message)}", verdict, after_s)
 

@@ -116,12 +116,18 @@ class ModelOptions:
 
     __pydantic_config__ = CLOSED
 
-    base_url: Annotated[str | None, Option("The server [default: OPENAI_BASE_URL].")] = None
+    base_url: Annotated[str | None, Option("The server [default: the model's own, or OPENAI_BASE_URL].")] = (
+        None
+    )
     endpoint: Annotated[
         Literal["chat", "responses"] | None, Option("How the server is asked [default: chat].")
     ] = None
     key_variable: Annotated[
-        str | None, Option("Environment variable with the key [default: OPENAI_API_KEY].", metavar="<name>")
+        str | None,
+        Option(
+            "Environment variable with the key [default: the server's, such as OPENAI_API_KEY].",
+            metavar="<name>",
+        ),
     ] = None
     stream: Annotated[bool | None, Option("Take answers as they come [default: stream].")] = None
     concurrency: Annotated[
@@ -208,7 +214,11 @@ class BatchConfig(ModelOptions):
     models: tuple[ModelConfig, ...] = ()
     model: Annotated[
         tuple[str, ...],
-        Option("openai:MODEL, replay:FILE, or replay:demo. May be repeated.", metavar="<model>"),
+        Option(
+            "openai:MODEL, openrouter:MODEL, anthropic:MODEL, ollama:MODEL, replay:FILE, or replay:demo. "
+            "May be repeated.",
+            metavar="<model>",
+        ),
     ] = ()
     """Short for `models` that say nothing else."""
     run: Annotated[str | None, Option("The run's name: another name is another run.")] = None

@@ -150,7 +150,7 @@ def _provider(model: ModelConfig, concurrency: int, ask: bool) -> Provider:
         concurrency=concurrency,
         endpoint=model.endpoint or DEFAULTS.endpoint,
         stream=DEFAULTS.stream if model.stream is None else model.stream,
-        key_variable=model.key_variable or DEFAULTS.key_variable,
+        key_variable=model.key_variable,
         context_length=model.context_length,
         server_batch=bool(model.server_batch),
     )
