@@ -41,9 +41,10 @@ def report(
 
 
 def _figures(store: Store, filters: Filters, folder: Path, title: str | None) -> list[Path]:
+    from kernelproof.errors import install_command
     from kernelproof.report.web.figures import write_figures
 
     paths = write_figures(store, filters, folder, title)
     if all(path.suffix == ".svg" for path in paths):
-        say("no PNG: vl-convert is missing; pip install 'kernelproof[figures]'", err=True)
+        say(f"no PNG: vl-convert is missing; {install_command('figures')}", err=True)
     return paths
