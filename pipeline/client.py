@@ -125,6 +125,12 @@ class Evaluated:
         return bool(self.raw["infrastructure"])
 
     @property
+    def busy(self) -> str:
+        """What shows that the service's machine was busy meanwhile, so that noise may have lowered the score;
+        empty where it was quiet enough, and where nothing was timed."""
+        return (self.raw["result"] or {}).get("busy") or ""
+
+    @property
     def ended(self) -> bool:
         """Whether it will not change any more."""
         return self.state not in ("queued", "building", "built", "running")

@@ -40,6 +40,9 @@ class Score:
     """Its number in the workspace: `kernelproof show NUMBER`."""
     kept: bool
     """Whether it was verified before, and is taken from the workspace."""
+    busy: str = ""
+    """What shows that the machine was busy meanwhile, so that noise may have lowered the score; empty where
+    it was quiet enough. The sentence is for people."""
 
     @property
     def correct(self) -> bool:
@@ -120,6 +123,7 @@ class Scorer:
             verification=done.verification,
             attempt_id=done.attempt_id,
             kept=done.reused,
+            busy=measured.busy if measured is not None else "",
         )
 
     def _opened(self) -> _Open:

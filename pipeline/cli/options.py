@@ -9,6 +9,7 @@ pydantic before a command runs, so `--help` stays fast.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from pathlib import Path
@@ -103,6 +104,12 @@ class StorageOptions:
                 place.root.mkdir(parents=True, exist_ok=True)
             say(f"created workspace {place.root}", err=True)
         return place
+
+    @property
+    def option(self) -> str:
+        """The option that names the workspace, with a blank before it, for a command that is printed; empty
+        where there is none."""
+        return "" if self.workspace is None else f" --workspace {shlex.quote(str(self.workspace))}"
 
     @property
     def database(self) -> DatabasePlace:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -37,6 +38,9 @@ class PartOptions:
     progress: Annotated[bool, Option("Its sample attempt by attempt: the best so far, and what it took.")] = (
         False
     )
+    all_: Annotated[
+        bool, Option("Prompt, answer, source, build log, checks, environment too.", names=("--all",))
+    ] = False
     as_json: Annotated[bool, Option("Everything, exactly as stored, as JSON.", names=("--json",))] = False
     html: Annotated[bool, Option("Write it all into one HTML file, with a chart of the times.")] = False
 
@@ -51,7 +55,7 @@ def show(
     ] = None,
     storage: StorageOptions,
 ) -> None:
-    """Show an attempt: prompt, response, source, build log, checks with evidence, times, environment.
+    """Show an attempt: the result, what it rests on, and what to look at next.
 
     On a terminal, long output is shown with $PAGER, else less.
     """
@@ -67,13 +71,13 @@ def show(
             return
         stored = store.load_attempt(number)
         sample = store.load_sample(stored.run_id, stored.key) if chosen in ("tree", "progress") else []
-    _print_part(stored, sample, chosen)
+    _print_part(stored, sample, chosen, storage.option)
 
 
-def _print_part(stored: StoredAttempt, sample: list[StoredAttempt], chosen: str | None) -> None:
-    """One part of an attempt, or all of it. `sample`: the attempts of a tree or a progress."""
+def _print_part(stored: StoredAttempt, sample: list[StoredAttempt], chosen: str | None, where: str) -> None:
+    """One part of an attempt, all of it, or its result. `sample`: the attempts of a tree or a progress."""
     from kernelproof.report.sample import print_progress, print_tree
-    from kernelproof.report.show import print_attempt, print_checks
+    from kernelproof.report.show import print_all, print_attempt, print_checks
 
     match chosen:
         case "tree":
@@ -86,8 +90,10 @@ def _print_part(stored: StoredAttempt, sample: list[StoredAttempt], chosen: str 
             _print(stored, print_checks)
         case "source" | "prompt" | "response" | "log":
             _print_text(stored, chosen)
+        case "all":
+            _print(stored, print_all)
         case _:
-            _print(stored, print_attempt)
+            _print(stored, partial(print_attempt, where=where))
 
 
 def _write_html(store: Store, number: int, output: Path) -> None:

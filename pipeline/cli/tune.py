@@ -110,7 +110,7 @@ def tune(
             store = stack.enter_context(open_store(storage.create_workspace().database))
         _refuse(task, output)
         done = _search(task, store, bounds, as_json)
-    _conclude(done, output, as_json)
+    _conclude(done, output, as_json, storage.option)
 
 
 def _search(task: TuningTask, store: Store, bounds: SearchOptions, as_json: bool) -> Tuned:
@@ -220,10 +220,12 @@ def _wait() -> None:
 
 
 def _say(display: Display, task: TuningTask, trial: Trial) -> None:
+    from kernelproof.report.findings import finding_of
+
     named = task.template.named(trial.values)
     said = ", ".join(f"{name} {value}" for name, value in named.items())
     m = trial.measurement
-    how = f"  {m.speedup:.3f}" if m is not None and trial.correct else ""
+    how = f"  {finding_of(m)}" if m is not None and trial.correct else ""
     status = f"{trial.status.value}{how}" if display.lines else trial.status.value
     display.ended(said, status, json_line(_facts(task, trial)))
 
@@ -240,12 +242,12 @@ def _facts(task: TuningTask, trial: Trial) -> dict[str, Any]:
     }
 
 
-def _conclude(done: Tuned, output: Path | None, as_json: bool) -> None:
+def _conclude(done: Tuned, output: Path | None, as_json: bool, where: str) -> None:
     """Prints what was found, writes the best source, and exits with 1 where nothing is correct."""
     if as_json:
         print(json_line(_whole(done)))
     elif done.ranked:
-        _print(done)
+        _print(done, where)
     if done.stopped:
         if not as_json:
             screen().print("stopped: run the same command again to continue")
@@ -263,8 +265,9 @@ def _conclude(done: Tuned, output: Path | None, as_json: bool) -> None:
             raise UsageError(f"{output} cannot be written: {error.strerror}") from None
 
 
-def _print(done: Tuned) -> None:
-    from kernelproof.report.verification import MOST_TRIALS, Timed, print_timed
+def _print(done: Tuned, where: str) -> None:
+    """The trials, both confirmations, the verdict, and what to do with it."""
+    from kernelproof.report.verification import MOST_TRIALS, Timed, print_next, print_timed
 
     def row(name: str, trial: Trial | None) -> list[Timed]:
         if trial is None or trial.measurement is None or not trial.correct:
@@ -285,20 +288,37 @@ def _print(done: Tuned) -> None:
     if done.original is not None:
         console.print(f"verified again on fresh inputs, at rigor {done.task.confirm.rigor}:")
         print_timed(titles, [*row("original", done.original), *row("best", done.best)], console)
-        console.print(_verdict(done), markup=False)
+        console.print(_verdict(done), markup=False, soft_wrap=not console.is_terminal)
+        print_next(_next(done, where), console)
 
 
 def _verdict(done: Tuned) -> str:
-    """The last line: the gain, or that there is none."""
-    from kernelproof.report.layout import between
+    """The closing line: the gain, or why the original is kept."""
+    from kernelproof.report.findings import SEPARATOR, gain_words
 
     if done.chosen is None:
-        return "the original was not correct this time: nothing is claimed"
-    gain = done.gain
+        assert done.original is not None
+        return f"nothing is claimed: verified again, the original ended as {done.original.status}"
+    gain, values = done.gain, done.task.template.named(done.chosen)
     if gain is None:
-        return "no trial is better than the original, which is kept"
-    times = f"{gain.ratio:.3f} times as fast as the original (95 % interval {between(gain.interval)})"
-    return times if gain.shown else f"{times}: no gain for sure, so the original is kept"
+        return "the original is kept: no trial was faster"
+    said = gain_words(gain.ratio, gain.interval, gain.noise, shown=gain.shown)
+    if not gain.shown:
+        return f"the original is kept: {said}"
+    return SEPARATOR.join((said, ", ".join(f"{name} {value}" for name, value in values.items())))
+
+
+def _next(done: Tuned, where: str) -> dict[str, str]:
+    """What to do with it: look, take the source, or measure better."""
+    assert done.original is not None
+    if done.chosen is None:
+        return {f"kernelproof show {done.original.attempt_id}{where}": "what went wrong"}
+    if done.gain is not None and not done.gain.shown and done.gain.ratio > 1:
+        return {"the same command with --rigor publish": "measure both longer, best on a quiet machine"}
+    if done.best is None or done.gain is None or not done.gain.shown:
+        return {}
+    show = f"kernelproof show {done.best.attempt_id}{where}"
+    return {show: "the best one, beside PyTorch", f"{show} --source": "its source, as --output writes it"}
 
 
 def _whole(done: Tuned) -> dict[str, Any]:

@@ -26,7 +26,9 @@ from kernelproof.wording import counted
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from rich.console import Console
 
     from kernelproof.cli.display import Display
     from kernelproof.jobs import Verdict
@@ -58,6 +60,9 @@ def verify(
     ] = None,
     again: Annotated[bool, Option("Of many, verify also those that the workspace has already.")] = False,
     follow_links: FollowLinksOption = False,
+    checks: Annotated[
+        bool, Option("Of one file, also every check with its evidence, and all times.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Verify one candidate, or many. Exit code 0 when all are correct, 1 when one is not, or is left out."""
@@ -75,7 +80,8 @@ def verify(
     require_device(settings.backend)
     place = storage.create_workspace().database if store else None
     if not holds_many(file):
-        done = _one(candidates[0], settings, place, run, as_json)
+        shown = None if as_json else partial(_print, checks, storage.option)
+        done = _one(candidates[0], settings, place, run, shown)
         statuses = [done.status]
         if html is not None and place is not None and done.attempt_id is not None:
             _write_page(place, done.attempt_id, html)
@@ -115,26 +121,27 @@ def _one(
     settings: VerifySettings,
     database: DatabasePlace | None,
     run: str | None,
-    as_json: bool,
+    shown: Callable[[Verdict, Console], None] | None,
 ) -> Verdict:
+    """Verifies the only candidate. `shown` prints the result; None: it is printed as JSON."""
     from kernelproof.db.store import open_store
     from kernelproof.jobs import Job, Judge, NewAttempt, Purpose
     from kernelproof.jobs.judge import files_run
-    from kernelproof.report.verification import json_verified, print_verified
+    from kernelproof.report.verification import json_verified
     from kernelproof.verifier.engine.engine import Engine
 
     with ExitStack() as stack:
         engine = stack.enter_context(Engine(unsafe=settings.unsafe))
         kept = stack.enter_context(open_store(database)) if database else None
         console = screen()
-        with console.status("starting") if not as_json and console.is_terminal else nullcontext() as status:
+        with console.status("starting") if shown and console.is_terminal else nullcontext() as status:
             keep = NewAttempt(files_run(settings, run), candidate.stored_response)
             job = Job(candidate.problem, candidate.extraction, settings, keep, Purpose.MEASUREMENT)
             done = Judge(engine, kept).judge(job, status.update if status else lambda _: None)
-    if as_json:
+    if shown is None:
         print(json_verified(done.extraction, done.status, done.verification, done.attempt_id))
     else:
-        print_verified(done.extraction, done.status, done.verification, done.attempt_id, console)
+        shown(done, console)
     return done
 
 
@@ -146,6 +153,13 @@ def _write_page(database: DatabasePlace, attempt_id: int, path: Path) -> None:
     with open_store(database, only_read=True) as store:
         content = attempt(store, attempt_id, bundler=bundle_bytes)
     say(f"{path}: {write(content, path) / 1000:,.0f} kB", err=True)
+
+
+def _print(checks: bool, where: str, done: Verdict, console: Console) -> None:
+    from kernelproof.report.verification import print_verified
+
+    found = (done.extraction, done.status, done.verification, done.attempt_id)
+    print_verified(*found, console, checks=checks, where=where)
 
 
 def _many(

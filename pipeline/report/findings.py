@@ -118,6 +118,24 @@ def tally(paces: Iterable[Pace | str]) -> str:
     return SEPARATOR.join(f"{counts[pace]} {pace}" for pace in Pace if counts[pace])
 
 
+def gain_words(ratio: float, interval: Ends, noise: float, *, shown: bool) -> str:
+    """One kernel against another: `1.42× [1.31, 1.54] as fast as the original`, or why it may be noise.
+
+    `noise`: the ratio that the measurements' resolution allows by chance. `shown`: whether the gain counts.
+    """
+    said = times(ratio, interval)
+    if shown:
+        return f"{said} as fast as the original"
+    if ratio <= 1:
+        return f"measured again, the best trial is no faster than the original: {said}"
+    if interval.low <= 1:
+        return f"{said} as fast as the original may be noise: the interval holds 1"
+    return (
+        f"{said} as fast as the original may be noise: on this machine, today, equal kernels may come out "
+        f"{times(noise)} apart"
+    )
+
+
 def milliseconds(ms: float) -> str:
     """`0.580 ms`: three significant digits."""
     return f"{f'{ms:#.3g}'.rstrip('.')} ms" if 1e-4 <= ms < 999.5 else f"{ms:,.3g} ms"
@@ -151,5 +169,5 @@ def headline(
 
 def gist(reason: str) -> str:
     """The first clause of a reason, at most GIST characters."""
-    first = re.split(r"[;\n]|, first at |, where |(?<=[a-z)])\. ", reason, maxsplit=1)[0]
+    first = re.split(r"[;\n]|, first at |, where |, \d+ of them |(?<=[a-z)])\. ", reason, maxsplit=1)[0]
     return textwrap.shorten(first.rstrip(" ."), GIST, placeholder=" …")

@@ -17,7 +17,15 @@ from kernelproof.errors import KernelproofError
 from kernelproof.providers.body import cut_hint
 from kernelproof.report.layout import pairs, print_facts, print_table, print_words
 from kernelproof.report.progress import dollars
-from kernelproof.report.verification import print_verification, rules
+from kernelproof.report.verification import (
+    next_steps,
+    print_failure,
+    print_headline,
+    print_next,
+    print_verification,
+    result_facts,
+    rules,
+)
 from kernelproof.types import Environment, Response, Status, Usage, Verification
 from kernelproof.wording import counted
 
@@ -29,12 +37,33 @@ Part = Literal["prompt", "response", "source", "log"]
 """A text of an attempt that can be had alone, as it is stored."""
 
 
-def print_attempt(attempt: StoredAttempt, console: Console) -> None:
+def print_attempt(attempt: StoredAttempt, console: Console, *, where: str = "") -> None:
+    """The result, what it rests on, and what to look at next. `where`: the option that names its workspace,
+    for the commands."""
+    verification = _verification(attempt)
+    _print_headline(attempt, console)
+    facts = {name: fact for name, fact in summary_facts(attempt).items() if name in OF_THE_ANSWER}
+    facts["problem"] = attempt.problem.summary or attempt.problem.name
+    print_facts(console, facts | (result_facts(verification) if verification else {}))
+    if verification is not None and verification.status is not Status.CORRECT:
+        print_failure(verification, console)
+    steps = next_steps(_status(attempt), verification, attempt.id, where)
+    whole = f"kernelproof show {attempt.id}{where} --all"
+    print_next(steps | {whole: "all of it: prompt, answer, source, build log, machine"}, console)
+
+
+def print_all(attempt: StoredAttempt, console: Console) -> None:
     """The whole attempt. Texts of models and compilers are printed with control characters taken out."""
-    _print_summary(attempt, console)
+    _print_headline(attempt, console)
+    status = _status(attempt)
+    print_facts(console, summary_facts(attempt), style="green" if status is Status.CORRECT else "")
     for title, section in _SECTIONS:
         print_words(console, f"\n== {title} ==", "bold")
         section(attempt, console)
+
+
+OF_THE_ANSWER = ("reason", "claimed", "model", "strategy", "parameters", "built on")
+"""Facts of the summary that stand beside a result."""
 
 
 def print_checks(attempt: StoredAttempt, console: Console) -> None:
@@ -43,6 +72,8 @@ def print_checks(attempt: StoredAttempt, console: Console) -> None:
     if verification is None:
         print_words(console, "No verification is stored.")
         return
+    print_headline(_status(attempt), verification, "", attempt.id, console)
+    print_facts(console, result_facts(verification))
     print_verification(verification, console)
 
 
@@ -78,23 +109,26 @@ def _log_text(attempt: StoredAttempt) -> str | None:
     return "\n".join(told) or None
 
 
-def _print_summary(attempt: StoredAttempt, console: Console) -> None:
-    key = attempt.key
-    print_words(
-        console, f"Attempt #{attempt.id}: {key.problem_id}, sample {key.sample}, turn {key.turn}", "bold"
-    )
+def _print_headline(attempt: StoredAttempt, console: Console) -> None:
+    """The result in a line, and below it which answer it is of, and what was altered in the store."""
+    print_headline(_status(attempt), _verification(attempt), _why_no_program(attempt), attempt.id, console)
     for alteration in attempt.alterations:
         print_words(console, f"ALTERED: {alteration}", "bold red")
-    verdict = attempt.verdict
-    status = verdict.verification.status if verdict else attempt.status
-    print_facts(console, summary_facts(attempt), style="green" if status is Status.CORRECT else "")
+    key = attempt.key
+    print_words(
+        console, f"{key.problem_id}, sample {key.sample}, turn {key.turn}, run {attempt.run_id}", "dim"
+    )
+
+
+def _status(attempt: StoredAttempt) -> Status | None:
+    """The verdict's status, else the attempt's own; None while it is in progress."""
+    return attempt.verdict.verification.status if attempt.verdict else attempt.status
 
 
 def summary_facts(attempt: StoredAttempt) -> dict[str, str]:
     """Name and fact of the attempt as a whole; empty where there is nothing to say."""
     key, run = attempt.key, attempt.run
-    verdict = attempt.verdict
-    status = verdict.verification.status if verdict else attempt.status
+    verdict, status = attempt.verdict, _status(attempt)
     return {
         "status": "in progress" if status is None else f"{status}: {status.meaning}",
         "reason": verdict.verification.reason if verdict else _why_no_program(attempt),

@@ -5,24 +5,41 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from kernelproof.analysis.analyse import Analysis, KernelFacts, analyse
 from kernelproof.analysis.bottleneck import Bottleneck
+from kernelproof.choices import Rigor
+from kernelproof.report.findings import (
+    SEPARATOR,
+    bound_words,
+    finding_of,
+    gist,
+    headline,
+    milliseconds,
+    score_words,
+    times,
+    why_unresolved,
+)
 from kernelproof.report.layout import (
+    Column,
     attempt_number,
     between,
     figure,
+    fitting,
     pairs,
     percent,
     print_facts,
-    print_table,
     print_words,
     scaled,
+    setting_line,
 )
+from kernelproof.report.leaderboard import PACE_STYLE
 from kernelproof.report.plain import clean, json_text
 from kernelproof.types import (
     Against,
@@ -32,6 +49,7 @@ from kernelproof.types import (
     Kernels,
     Launch,
     Measurement,
+    Pace,
     Replayed,
     Roofline,
     Status,
@@ -45,10 +63,12 @@ OUTCOME_STYLE = {
     CheckOutcome.FAIL: "bold red",
     CheckOutcome.NOT_APPLICABLE: "dim",
 }
+OUTCOME_MARKS = {CheckOutcome.FAIL: "FAIL", CheckOutcome.PASS: "pass", CheckOutcome.NOT_APPLICABLE: "n/a"}
 ERROR_COLUMNS = (
     *("trial", "output", "dtype", "wrong", "max abs", "max rel", "norm", "allowed", "reference's"),
     "first bad",
 )
+ERROR_SPARE = ("dtype", "max rel", "reference's", "max abs", "allowed", "norm")
 KERNEL_ROWS = 20
 """Kernels that a table shows; those that took longest come first."""
 KERNEL_NAME = 100
@@ -61,18 +81,151 @@ def print_verified(
     verification: Verification | None,
     attempt_id: int | None,
     console: Console,
+    *,
+    checks: bool = False,
+    where: str = "",
 ) -> None:
-    """The verdict with every check, and where it is kept."""
-    if extraction.method != "whole":
-        console.print(f"extracted by {extraction.method} {' '.join(extraction.warnings)}".rstrip())
+    """The result: what it is, what it rests on, and what to do next. `checks`: with all of the evidence.
+    `where`: the option that names the workspace, for the commands."""
+    reason = "the file is empty" if status is Status.EMPTY else extraction.reason
+    print_headline(status, verification, reason, attempt_id, console)
+    extracted = f"by {extraction.method} {' '.join(extraction.warnings)}".rstrip()
+    facts = {"extracted": "" if extraction.method in ("whole", "none") else extracted}
     if verification is None:
-        print_words(console, f"{status}: {extraction.reason or status.meaning}", "bold")
-        if extraction.reason:
-            print_words(console, status.meaning)
+        print_facts(console, {"meaning": status.meaning if status is not Status.EMPTY else "", **facts})
     else:
+        print_facts(console, facts | result_facts(verification))
+        if not checks and verification.status is not Status.CORRECT:
+            print_failure(verification, console)
+    if checks and verification is not None:
+        console.print()
         print_verification(verification, console)
-    if attempt_id is not None:
-        console.print(f"kept as attempt {attempt_id}: kernelproof show {attempt_id}")
+    print_next(next_steps(status, verification, attempt_id, where), console)
+
+
+def print_headline(
+    status: Status | None,
+    verification: Verification | None,
+    reason: str,
+    attempt_id: int | None,
+    console: Console,
+) -> None:
+    """The result in one line; longer ones are folded on a terminal."""
+    line = Text(clean(headline(status, verification, reason, attempt_id)), style="bold")
+    line.stylize("green" if status is Status.CORRECT else "red" if status else "dim", 0, len(str(status)))
+    for pace, style in PACE_STYLE.items():
+        line.highlight_regex(rf"(?<=\] ){pace}", style)
+    console.print(line, soft_wrap=not console.is_terminal)
+
+
+def result_facts(verification: Verification) -> dict[str, str]:
+    """What a result rests on, a line each; empty where there is nothing to say."""
+    v, m = verification, verification.measurement
+    # A check's words stand beside it, and what the headline quotes whole is not said twice.
+    seen = any(check.outcome is CheckOutcome.FAIL and check.seen in v.reason for check in v.checks)
+    usual = seen or v.reason.rstrip(" .") in ("every check passed", gist(v.reason))
+    grade = (v.error_class, v.determinism) if v.status is Status.CORRECT else ()
+    counts = Counter(check.outcome for check in v.checks)
+    outcomes = (f"{counts[outcome]} {words}" for outcome, words in OUTCOME_WORDS.items() if counts[outcome])
+    facts = {
+        "reason": "" if usual else v.reason,
+        "checks": SEPARATOR.join(filter(None, (", ".join(outcomes), *grade))),
+        "flags": ", ".join(f"{flag}: {flag.meaning}" for flag in v.flags),
+    }
+    if m is not None and v.status is Status.CORRECT:
+        facts |= {
+            "speedup": bound_words(m),
+            "ranks with": score_words(m.speedup, m.speedup_interval, m.pace),
+            **{f"beside {a.baseline}": f"{finding_of(a)}, {milliseconds(a.baseline_ms)}" for a in m.against},
+            "measured": f"{counted(len(m.order), 'round')} at rigor {v.settings.rigor}; a gain below "
+            f"{percent(m.resolution)} would not count",
+            "busy": m.busy,
+        }
+        if m.roofline is not None:
+            facts["roofline"] = f"{percent(m.roofline.fraction)} of what this device can do at best"
+    return facts | {"on": setting_line(v.setting)}
+
+
+OUTCOME_WORDS = {
+    CheckOutcome.PASS: "passed",
+    CheckOutcome.FAIL: "failed",
+    CheckOutcome.NOT_APPLICABLE: "not applicable",
+}
+EXCERPT = 12
+"""Lines of a compiler's or a program's words that are shown with a failure."""
+
+
+def print_failure(verification: Verification, console: Console) -> None:
+    """What failed, and what had passed; with the first lines of an error, or the last of a traceback."""
+    if verification.findings:
+        console.print()
+        _print_findings(verification, console)
+    if verification.checks:
+        console.print()
+        _print_checks(
+            [c for c in verification.checks if c.outcome is CheckOutcome.FAIL], console, figures=False
+        )
+        passed = [c.name for c in verification.checks if c.outcome is CheckOutcome.PASS]
+        if passed:
+            print_facts(console, {"pass": ", ".join(passed)})
+    if lines := excerpt(verification.details):
+        console.print()
+        print_words(console, lines)
+
+
+def excerpt(details: str) -> str:
+    """EXCERPT lines: from a compiler's first error on, else the last ones."""
+    lines = details.rstrip().splitlines()
+    first = next((n for n, line in enumerate(lines) if ": error:" in line), None)
+    return "\n".join(lines[-EXCERPT:] if first is None else lines[first : first + EXCERPT])
+
+
+Steps = dict[str, str]
+"""Commands, and what each shows or does."""
+
+
+def next_steps(
+    status: Status | None, verification: Verification | None, attempt_id: int | None, where: str = ""
+) -> Steps:
+    """What to do with a result. `where`: the option that names the workspace, with a blank before it."""
+    if attempt_id is None:
+        return {} if verification is None else {"the same command with --checks": "every check, all figures"}
+    show = f"kernelproof show {attempt_id}{where}"
+    again = f"kernelproof reproduce {attempt_id}{where}"
+    if verification is None:
+        return {f"{show} --response": "the text that was given"} if status else {}
+    checks = (
+        {f"{show} --checks": "each check with its evidence, and all figures"} if verification.checks else {}
+    )
+    m = verification.measurement
+    if status is Status.CORRECT and m is not None and m.pace is Pace.UNRESOLVED:
+        more = LONGER[verification.settings.rigor]
+        return checks | {f"{again} --rigor {more}": "measure longer, best on a quiet machine"}
+    if status is Status.CORRECT:
+        board = {f"kernelproof leaderboard{where}": "beside other results"}
+        return checks | {again: "build and measure it once more"} | board
+    if status is Status.INFRASTRUCTURE_ERROR:
+        return checks | {"kernelproof doctor": "what this machine lacks"}
+    log = {f"{show} --log": "all that the compilers said"} if verification.builds else {}
+    return (log if status in BUILDING else checks) | {f"{show} --source": "the program that was judged"}
+
+
+LONGER = {Rigor.QUICK: Rigor.STANDARD, Rigor.STANDARD: Rigor.PUBLISH, Rigor.PUBLISH: Rigor.PUBLISH}
+BUILDING = (Status.BUILD_ERROR, Status.BUILD_TIMEOUT)
+
+
+def print_next(steps: Steps, console: Console) -> None:
+    """The commands, each with what it is for."""
+    if not steps:
+        return
+    console.print()
+    longest = max(map(len, steps))
+    beside = longest + 2 + max(map(len, steps.values())) <= console.width
+    for command, purpose in steps.items():
+        said = Text(f"{clean(purpose)}:\n  " if not beside else "", style="dim")
+        said.append(clean(command).ljust(longest if beside else 0), style="not dim")
+        said.append(f"  {clean(purpose)}" if beside else "")
+        console.print(said, soft_wrap=True)
 
 
 def json_verified(
@@ -108,12 +261,13 @@ def _facts(
 
 
 def print_verification(verification: Verification, console: Console) -> None:
-    """The verdict with its evidence: rules, findings, checks, errors, kernels, times, process output."""
-    print_words(console, f"{verification.status}: {verification.reason}", "bold")
-    _print_verdict(verification, console)
+    """All of the evidence: rules, findings, checks, errors, kernels, times, process output."""
+    print_facts(console, {"rules": rules(verification.settings)})
     _print_findings(verification, console)
-    _print_evidence(verification, console)
-    print_table(console, ERROR_COLUMNS, error_rows(verification))
+    if not verification.checks:
+        print_words(console, "No check was made.")
+    _print_checks(verification.checks, console)
+    fit_table(console, ERROR_COLUMNS, error_rows(verification), ERROR_SPARE)
     if verification.kernels:
         _print_kernels(verification.kernels, console)
     print_analysis(analyse(verification), console)
@@ -132,38 +286,51 @@ def rules(settings: VerifySettings) -> str:
     return said + ("" if settings.own_kernel else ", no own kernel required")
 
 
-def _print_verdict(verification: Verification, console: Console) -> None:
-    v = verification
-    facts = {
-        "rules": rules(v.settings),
-        "error class": v.error_class or "",
-        "determinism": v.determinism or "",
-        "flags": ", ".join(f"{flag}: {flag.meaning}" for flag in v.flags),
-    }
-    print_facts(console, facts)
-
-
 def _print_findings(verification: Verification, console: Console) -> None:
-    rows = [
-        (f.rule, f.severity, "" if f.line is None else str(f.line), f.message, f.evidence)
-        for f in verification.findings
-    ]
-    print_table(console, ("finding", "severity", "line", "what", "evidence"), rows)
+    """Each rule that matched, with its line and the text there."""
+    table = Table.grid(padding=(0, 2))
+    for f in verification.findings:
+        words = Text("\n".join(filter(None, (clean(f.message), clean(f.evidence)))))
+        table.add_row(f.severity, f.rule + ("" if f.line is None else f", line {f.line}"), words)
+    if table.row_count:
+        console.print(table)
 
 
-def _print_evidence(verification: Verification, console: Console) -> None:
-    if not verification.checks:
-        print_words(console, "No check was made.")
-    rows = (
-        (c.name, Text(c.outcome, style=OUTCOME_STYLE[c.outcome]), c.asked, c.seen, flat_figures(c))
-        for c in verification.checks
-    )
-    print_table(console, ("check", "outcome", "asked", "seen", "figures"), rows)
+def _print_checks(checks: Sequence[Check], console: Console, *, figures: bool = True) -> None:
+    """Outcome and name; the question where it is another than before, the answer, the figures."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    known: set[str] = set()
+    for check in checks:
+        asked = "" if check.asked in known else check.asked
+        known.add(check.asked)
+        parts = [(asked, "dim"), (check.seen, ""), (flat_figures(check) if figures else "", "dim")]
+        said = Text("\n").join(Text(clean(words), style=style) for words, style in parts if words)
+        mark = Text(OUTCOME_MARKS[check.outcome], style=OUTCOME_STYLE[check.outcome])
+        table.add_row(mark, clean(check.name), said)
+    if table.row_count:
+        console.print(table)
 
 
 def flat_figures(check: Check) -> str:
     """A check's figures for people: nested ones are for machines, which read `--json`."""
     return pairs({k: v for k, v in check.figures.items() if not isinstance(v, dict | list | tuple)})
+
+
+def fit_table(
+    console: Console, titles: Sequence[str], rows: Iterable[Sequence[str]], spare: Sequence[str] = ()
+) -> None:
+    """Prints a table of texts in the screen's width; nothing where there are no rows. The first and the last
+    column may fold; a narrow screen leaves out those that are `spare`, the first of them first."""
+    ends = (0, len(titles) - 1)
+    places = {title: place for place, title in enumerate(spare, start=1)}
+    columns = [
+        Column(title, itemgetter(n), number=False, name=n in ends, spare=places.get(title, 0))
+        for n, title in enumerate(titles)
+    ]
+    if known := list(rows):
+        console.print(fitting(columns, known, console))
 
 
 def error_rows(verification: Verification) -> Iterator[tuple[str, ...]]:
@@ -182,9 +349,9 @@ def error_rows(verification: Verification) -> Iterator[tuple[str, ...]]:
 
 
 def _print_kernels(kernels: Kernels, console: Console) -> None:
-    times = [launch.ms for launch in kernels.launches if launch.ms is not None]
-    rows = [_kernel(launch, sum(times)) for launch in kernels.longest_first[:KERNEL_ROWS]]
-    print_table(console, ("kernel", "whose", "launches", "ms", "share"), rows)
+    spent = [launch.ms for launch in kernels.launches if launch.ms is not None]
+    rows = [_kernel(launch, sum(spent)) for launch in kernels.longest_first[:KERNEL_ROWS]]
+    fit_table(console, ("kernel", "whose", "launches", "ms", "share"), rows, ("launches", "whose"))
     facts = {
         "more kernels": str(len(kernels.launches[KERNEL_ROWS:]) or ""),
         "own share": "" if kernels.own_share is None else f"{percent(kernels.own_share)} of the time",
@@ -346,11 +513,19 @@ def print_fastest(titles: Sequence[str], timed: Iterable[Timed], console: Consol
 
 def print_timed(titles: Sequence[str], rows: Iterable[Timed], console: Console) -> None:
     """A table of programs in their order; nothing where there are none. `titles`: of their facts."""
-    cells = (
-        (*facts, f"{m.speedup:.3f}", between(m.speedup_interval), m.pace, attempt_number(attempt_id))
+    cells = [
+        (
+            *facts,
+            times(m.speedup, m.speedup_interval),
+            m.pace,
+            attempt_number(attempt_id),
+            why_unresolved(m.speedup_interval, m.pace, m.unresolved_because),
+        )
         for facts, m, attempt_id in rows
-    )
-    print_table(console, (*titles, "speedup", "95 % interval", "pace", "attempt"), cells)
+    ]
+    last = ("why",) if any(row[-1] for row in cells) else ()
+    titles = (*titles, "speedup, 95 % interval", "pace", "attempt", *last)
+    fit_table(console, titles, [row[: len(titles)] for row in cells])
 
 
 ROWS = 20
@@ -363,7 +538,7 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     """A table of the kernels of which something is known, and the bottleneck."""
     rows = [_row(facts) for facts in analysis.kernels if facts.registers is not None]
     titles = ("kernel", "threads", "registers", "spilled", "shared", "occupancy", "limited by")
-    print_table(console, titles, rows[:ROWS])
+    fit_table(console, titles, rows[:ROWS], ("shared", "threads", "spilled"))
     if analysis.bottleneck is not None:
         print_facts(console, {"bottleneck": _bottleneck_line(analysis.bottleneck)})
 

@@ -255,6 +255,8 @@ class Gain:
     interval: Interval
     shown: bool
     """Whether it is more than the intervals and the resolutions of both measurements allow by chance."""
+    noise: float = 1.0
+    """The ratio that the coarser of both resolutions allows by chance, whatever the intervals say."""
 
 
 @dataclass
@@ -306,11 +308,12 @@ def gain(before: Measurement | None, after: Measurement | None) -> Gain | None:
         return None
     change = math.log(after.speedup / before.speedup)
     halves = [math.log(m.speedup_interval.high / m.speedup_interval.low) / 2 for m in (before, after)]
-    joint = math.hypot(*halves)
+    joint, coarser = math.hypot(*halves), max(before.resolution, after.resolution)
     return Gain(
         ratio=math.exp(change),
         interval=Interval(low=math.exp(change - joint), high=math.exp(change + joint)),
-        shown=change > max(joint, before.resolution, after.resolution),
+        shown=change > max(joint, coarser),
+        noise=math.exp(min(coarser, 700.0)),  # a larger power is no float
     )
 
 

@@ -86,5 +86,8 @@ def _rewards(service: Service, caller: Caller, numbers: list[str]) -> dict[str, 
         why = without.reason or without.state
         raise Refused(503, "not_judged", f"an answer could not be judged: {why}", Retry_After="1")
     rewards = [each.reward for each in results]
-    correct = [float(each.correct) for each in results]
-    return {"rewards": rewards, "scores": rewards, "extra_logs": {"correct": correct}}
+    logs = {
+        "correct": [float(each.correct) for each in results],
+        "busy_machine": [float(bool(each.busy)) for each in results],
+    }
+    return {"rewards": rewards, "scores": rewards, "extra_logs": logs}

@@ -199,7 +199,7 @@ def score(status: Status, verification: Verification | None) -> float | None:
 def _times(verification: Verification | None) -> dict[str, Any]:
     measured = verification.measurement if verification else None
     if measured is None:
-        return dict.fromkeys(("speedup", "interval", "pace", "candidate_ms", "baseline_ms"))
+        return dict.fromkeys(("speedup", "interval", "pace", "candidate_ms", "baseline_ms", "busy"))
     low, high = measured.speedup_interval.low, measured.speedup_interval.high
     return {
         "speedup": measured.speedup,
@@ -207,4 +207,5 @@ def _times(verification: Verification | None) -> dict[str, Any]:
         "pace": str(measured.pace),
         "candidate_ms": measured.candidate_ms,
         "baseline_ms": measured.baseline_ms,
+        "busy": measured.busy,
     }

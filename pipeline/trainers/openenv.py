@@ -26,6 +26,8 @@ class KernelObservation(Observation):  # type: ignore[misc]
     status: str | None = None
     score: float | None = None
     feedback: str = ""
+    busy_machine: bool = False
+    """Whether the service's machine was busy while it was timed: noise may have lowered the score."""
 
 
 class KernelEnvironment(Environment):  # type: ignore[misc]
@@ -63,6 +65,7 @@ class KernelEnvironment(Environment):  # type: ignore[misc]
             status=found.status,
             score=found.score,
             feedback=found.feedback or found.reason or "",
+            busy_machine=bool(found.busy),
         )
 
     @property

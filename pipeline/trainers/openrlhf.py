@@ -22,5 +22,8 @@ def reward_func(
     sent = [candidate(answer, label) for answer, label in zip(answers, labels, strict=True)]
     found = client().evaluate_many(sent, again=AGAIN)
     known = [reward_of(each) for each in found]
-    correct = [float(each.correct) for each in found]
-    return {"rewards": known, "scores": known, "extra_logs": {"correct": correct}}
+    logs = {
+        "correct": [float(each.correct) for each in found],
+        "busy_machine": [float(bool(each.busy)) for each in found],
+    }
+    return {"rewards": known, "scores": known, "extra_logs": logs}

@@ -34,4 +34,5 @@ class KernelEnv(BaseTextEnv):  # type: ignore[misc]  # its package has no types
         reward, done = reward_of(found, self._unjudged), self.turns >= self.max_turns
         next_question = [] if done else [{"role": "user", "content": found.feedback or ""}]
         metadata = {"status": found.status, "score": found.score, "judged": found.reward is not None}
+        metadata["busy_machine"] = bool(found.busy)
         return BaseTextEnvStepOutput(observations=next_question, reward=reward, done=done, metadata=metadata)

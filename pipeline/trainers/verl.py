@@ -29,4 +29,5 @@ def compute_score(
         "score": reward_of(found, unjudged),
         "correct": float(found.correct),
         "judged": float(found.reward is not None),
+        "busy_machine": float(bool(found.busy)),
     }

@@ -62,6 +62,11 @@ def resolved(figure: float, pace: Pace | str) -> float:
     return min(figure, 1.0) if pace == Pace.UNRESOLVED else figure
 
 
+BUSY_SHARE = 0.25
+"""With so many of its rounds thrown away as disturbed, a measurement was made on a busy machine: more of them
+are never repeated."""
+
+
 class Interval(FrozenRecord):
     """A 95 % bootstrap interval of a ratio or a time."""
 
@@ -166,6 +171,15 @@ class Measurement(Paced):
     def claimed(self) -> float:
         """What ranks: the lower end of the speedup's interval, 1 at most where the pace is unresolved."""
         return resolved(self.speedup_interval.low, self.pace)
+
+    @property
+    def busy(self) -> str:
+        """What shows that the machine was busy meanwhile, so that noise may have lowered the claim: one of
+        `disturbed`, with how many there were. Empty where it was quiet enough."""
+        taken = len(self.disturbed) + len(self.order)
+        if len(self.disturbed) < BUSY_SHARE * taken or not self.disturbed:
+            return ""
+        return f"{len(self.disturbed)} of {taken} rounds were disturbed: {self.disturbed[-1]}"
 
     @property
     def claimed_interval(self) -> Interval:

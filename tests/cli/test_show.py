@@ -61,7 +61,7 @@ def test_a_terminal_gets_no_byte_that_steers_it(shown: Program) -> None:
 
 def test_what_is_longer_than_the_screen_goes_to_the_pager(shown: Program) -> None:
     called = pager(shown, f"cat > {shown.workspace}/paged; echo PAGED")
-    got = on_a_terminal(shown, "show", PAGER=called)
+    got = on_a_terminal(shown, "show", "--all", PAGER=called)
     assert got.strip().endswith(b"PAGED") and b"prose" not in got
     paged = (shown.workspace / "paged").read_text()
     assert paged.count("A line of prose.") == 300 and "class ModelNew" in paged
@@ -77,12 +77,12 @@ def test_what_fits_is_printed(shown: Program) -> None:
 @pytest.mark.few(2)
 @pytest.mark.parametrize("chosen", ["", "cat", "/nowhere/pager", "'unbalanced"])
 def test_without_a_pager_all_is_printed(shown: Program, chosen: str) -> None:
-    assert on_a_terminal(shown, "show", PAGER=chosen).count(b"A line of prose.") == 300
+    assert on_a_terminal(shown, "show", "--all", PAGER=chosen).count(b"A line of prose.") == 300
 
 
 def test_a_pager_that_is_left_early(shown: Program) -> None:
-    assert b"prose" in on_a_terminal(shown, "show", PAGER=pager(shown, "head -200"))
-    on_a_terminal(shown, "show", PAGER=pager(shown, "exit 3"))
+    assert b"prose" in on_a_terminal(shown, "show", "--all", PAGER=pager(shown, "head -200"))
+    on_a_terminal(shown, "show", "--all", PAGER=pager(shown, "exit 3"))
 
 
 @pytest.mark.skipif(shutil.which("less") is None, reason="needs less")
@@ -94,7 +94,7 @@ def test_less_is_the_pager(shown: Program) -> None:
 def test_into_a_pipe_nothing_is_paged(shown: Program) -> None:
     called = pager(shown, "cat > /dev/null; echo PAGED")
     shown.extra = {"PAGER": called}
-    printed = shown.run("show").stdout
+    printed = shown.run("show", "--all").stdout
     assert "PAGED" not in printed and printed.count("A line of prose.") == 300 and "\x1b" not in printed
 
 

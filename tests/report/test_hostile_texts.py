@@ -24,7 +24,7 @@ from kernelproof.report.export.files import (
 )
 from kernelproof.report.leaderboard import print_leaderboard
 from kernelproof.report.plain import clean, json_text
-from kernelproof.report.show import print_attempt
+from kernelproof.report.show import print_all
 from tests.hostile_texts import HOSTILE, TEXTS, harmless
 
 VIEWS: tuple[ViewName, ...] = ("model", "problem", "kernel", "run")
@@ -55,7 +55,7 @@ def test_show_steers_no_terminal(hostile_store: Store, number: int) -> None:
     attempt = hostile_store.load_attempt(number + 1)
     assert attempt.response is not None and attempt.response.text == TEXTS[number], "stored as it came"
     console = on_terminal()
-    print_attempt(attempt, console)
+    print_all(attempt, console)
     harmless(printed(console), terminal=True)
 
 

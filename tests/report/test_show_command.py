@@ -102,7 +102,7 @@ def wrong(store: Store) -> int:
 
 
 def test_everything_is_shown(wrong: int, command: Command) -> None:
-    printed = command("show", f"#{wrong}")
+    printed = command("show", f"#{wrong}", "--all")
     for text in (
         "Attempt #1: level1/1, sample 0, turn 1",
         "wrong_output: Output values differ",
@@ -131,14 +131,14 @@ def test_everything_is_shown(wrong: int, command: Command) -> None:
 def test_a_record_is_shown_whose_backend_is_no_longer_installed(store: Store, command: Command) -> None:
     gone = VerifySettings.model_validate({"backend": "opencl", "size": "small", "threads": 2}, context=STORED)
     samples.judge(store, samples.problem(), samples.settings(verify=gone), speedup=2.0)
-    printed = command("show")
+    printed = command("show", "--all")
     assert "opencl" in printed and "rigor standard, 2 threads" in printed
     assert "opencl" in command("leaderboard")
 
 
 def test_a_measurement_is_shown(store: Store, command: Command) -> None:
     samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
-    printed = command("show")
+    printed = command("show", "--all")
     assert "2.000 (95 % interval 1.980 to 2.020): faster" in printed
     assert "1 in 1 block (BC), 4 input sets" in printed
     assert "load_1min 0.5" in printed
@@ -179,7 +179,7 @@ def test_tokens_and_cost_of_an_answer(store: Store, command: Command) -> None:
     attempt = samples.begin(store, samples.problem(), samples.settings())
     answer = samples.response().model_copy(update={"usage": usage, "cost_usd": 0.0123})
     store.record_response(attempt, answer)
-    shown = " ".join(command("show").split())
+    shown = " ".join(command("show", "--all").split())
     assert "tokens 1,200 for the prompt (1,000 cached), 300 for the answer (0 reasoning)" in shown
     assert "cost $0.012" in shown
 
@@ -187,7 +187,7 @@ def test_tokens_and_cost_of_an_answer(store: Store, command: Command) -> None:
 def test_of_a_long_text_the_beginning_is_shown_among_the_others(store: Store, command: Command) -> None:
     attempt = samples.begin(store, samples.problem(), samples.settings())
     store.record_response(attempt, samples.response("a" * MOST_SHOWN + "bc"))
-    printed = command("show")
+    printed = command("show", "--all")
     assert "a\n[2 characters left out: kernelproof show 1 --response]\n" in printed and "bc" not in printed
     assert command("show", "--response").endswith("abc")
 
@@ -216,14 +216,14 @@ def test_all_verifications_are_listed_and_the_retracted_one_says_why(store: Stor
     attempt, first = samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
     store.record_verification(attempt, samples.verification(samples.problem(), speedup=1.5), "again")
     store.retract(first, "the fan was off")
-    lines = command("show").splitlines()
+    lines = command("show", "--all").splitlines()
     assert any("retracted: the fan was off" in line and "first" in line for line in lines)
     assert any(line.rstrip().endswith("counts") and "again" in line for line in lines)
 
 
 def test_an_attempt_in_progress_shows_what_there_is(store: Store, command: Command) -> None:
     samples.begin(store, samples.problem(), samples.settings())
-    printed = command("show")
+    printed = command("show", "--all")
     for text in ("in progress", "No response is stored.", "Nothing was extracted yet.", "Nothing was built."):
         assert text in printed
 
