@@ -38,7 +38,7 @@ class PartOptions:
     progress: Annotated[bool, Option("Its sample attempt by attempt: the best so far, and what it took.")] = (
         False
     )
-    all_: Annotated[
+    as_all: Annotated[
         bool, Option("Prompt, answer, source, build log, checks, environment too.", names=("--all",))
     ] = False
     as_json: Annotated[bool, Option("Everything, exactly as stored, as JSON.", names=("--json",))] = False

@@ -92,7 +92,8 @@ def print_verified(
     extracted = f"by {extraction.method} {' '.join(extraction.warnings)}".rstrip()
     facts = {"extracted": "" if extraction.method in ("whole", "none") else extracted}
     if verification is None:
-        print_facts(console, {"meaning": status.meaning if status is not Status.EMPTY else "", **facts})
+        if status is not Status.EMPTY:
+            print_facts(console, {"meaning": status.meaning, **facts})
     else:
         print_facts(console, facts | result_facts(verification))
         if not checks and verification.status is not Status.CORRECT:
@@ -291,7 +292,7 @@ def _print_findings(verification: Verification, console: Console) -> None:
     table = Table.grid(padding=(0, 2))
     for f in verification.findings:
         words = Text("\n".join(filter(None, (clean(f.message), clean(f.evidence)))))
-        table.add_row(f.severity, f.rule + ("" if f.line is None else f", line {f.line}"), words)
+        table.add_row(f.severity, clean(f.rule) + ("" if f.line is None else f", line {f.line}"), words)
     if table.row_count:
         console.print(table)
 
@@ -329,7 +330,7 @@ def fit_table(
         Column(title, itemgetter(n), number=False, name=n in ends, spare=places.get(title, 0))
         for n, title in enumerate(titles)
     ]
-    if known := list(rows):
+    if known := [[clean(cell) for cell in row] for row in rows]:
         console.print(fitting(columns, known, console))
 
 

@@ -87,7 +87,7 @@ def test_a_retraction_and_its_end(night: Program) -> None:
     done = night.run("runs", "retract", number, "--reason", "the fan was off")
     assert done.stdout == f"attempt {number}: 1 verification retracted\n"
     assert "nothing to do" in night.run("runs", "retract", number, "--reason", "so").stdout
-    assert "retracted: the fan was off" in night.run("show", number).stdout
+    assert "retracted: the fan was off" in night.run("show", number, "--all").stdout
     night.run("runs", "retract", number, "--reason", "it was on", "--undo")
     with night.store() as store:
         assert store.scores.leaderboard().models[0].correct.part == 1

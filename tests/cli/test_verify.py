@@ -28,8 +28,8 @@ def written(path: Path, text: str) -> Path:
 def test_a_correct_candidate(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
     file = written(tmp_path / "right.py", material.right())
     done = program.run("verify", file, *relu, *QUICK, code=0)
-    assert done.stdout.startswith("correct: every check passed")
-    assert "kept as attempt 1: kernelproof show 1" in done.stdout
+    assert done.stdout.startswith("correct · not timed · attempt 1\n")
+    assert "kernelproof show 1 --checks" in done.stdout and "values: drawn" not in done.stdout
     (attempt,) = program.attempts()
     assert (attempt.status, attempt.source) == (Status.CORRECT, material.right())
     assert program.left_after() == {} and program.scratch() == []
@@ -91,10 +91,26 @@ def test_a_page_is_of_one_file_that_is_kept(
 def test_a_file_without_code(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
     file = written(tmp_path / "prose.md", "Kernels are nice.\n")
     done = program.run("verify", file, *relu, *QUICK, code=1)
-    assert done.stdout.startswith("extracted by none") and "no_code: " in done.stdout
+    assert done.stdout.startswith("no_code · ") and "kernelproof show 1 --response" in done.stdout
     (attempt,) = program.attempts()
     assert attempt.response is not None and attempt.response.text == file.read_text()
     assert json.loads(program.run("verify", file, *relu, "--json", code=1).stdout)["verification"] is None
+
+
+def test_an_empty_file_is_called_empty(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
+    done = program.run("verify", written(tmp_path / "empty.py", ""), *relu, *QUICK, "--no-store", code=1)
+    assert done.stdout == "empty · the file is empty\n"
+
+
+@pytest.mark.ci
+def test_a_failed_check_is_shown_and_all_of_them_with_an_option(
+    program: Program, relu: tuple[object, ...], tmp_path: Path
+) -> None:
+    file = written(tmp_path / "wrong.py", material.wrong())
+    said = program.run("verify", file, *relu, *QUICK, code=1).stdout
+    assert said.startswith("wrong_output · values: drawn: output 0: ") and "FAIL  values: drawn" in said
+    whole = program.run("verify", file, *relu, *QUICK, "--no-store", "--checks", code=1).stdout
+    assert "rules  numerics fp32" in whole and "n/a   weights" in whole and "n/a   weights" not in said
 
 
 def test_the_options_are_the_settings_that_are_stored(

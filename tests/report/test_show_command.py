@@ -104,9 +104,8 @@ def wrong(store: Store) -> int:
 def test_everything_is_shown(wrong: int, command: Command) -> None:
     printed = command("show", f"#{wrong}", "--all")
     for text in (
-        "Attempt #1: level1/1, sample 0, turn 1",
+        "wrong_output · 3 of 100 elements differ · attempt 1\nlevel1/1, sample 0, turn 1, run 1\n",
         "wrong_output: Output values differ",
-        "3 of 100 elements differ.",
         "You write kernels.",
         "Rewrite Model.",
         "503 overloaded",
@@ -126,6 +125,15 @@ def test_everything_is_shown(wrong: int, command: Command) -> None:
     ):
         assert text in printed
     assert "for_machines" not in printed
+
+
+def test_the_result_comes_first_and_is_one_screen(wrong: int, command: Command) -> None:
+    lines = command("show").splitlines()
+    assert lines[0] == "wrong_output · 3 of 100 elements differ · attempt 1"
+    printed = "\n".join(lines)
+    assert "3 of 100 do not." in printed and f"kernelproof show {wrong} " in printed
+    assert "--all" in printed and "You write kernels." not in printed
+    assert len(lines) <= 24
 
 
 def test_a_record_is_shown_whose_backend_is_no_longer_installed(store: Store, command: Command) -> None:
@@ -241,7 +249,7 @@ def test_why_there_is_no_program_is_told_in_the_servers_words(store: Store, comm
         store.record_response(attempt, response)
         store.record_extraction(attempt, extract(response))
         store.finish_attempt(attempt, extract(response).status or Status.NO_CODE)
-    shown = " ".join(command("show", "1").split())
+    shown = " ".join(command("show", "1", "--all").split())
     assert "refused: The model declined to answer." in shown
     assert "help., the server's finish reason is stop" in shown and "\x1b" not in shown
     shown = " ".join(command("show", "2").split())
