@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -111,8 +112,15 @@ def print_headline(
     attempt_id: int | None,
     console: Console,
 ) -> None:
-    """The result in one line; longer ones are folded on a terminal."""
-    line = Text(clean(headline(status, verification, reason, attempt_id)), style="bold")
+    """The result in one line; a narrow terminal folds it between its parts, where they fit."""
+    parts = clean(headline(status, verification, reason, attempt_id)).split(SEPARATOR)
+    lines = [parts[0]]
+    for part in parts[1:]:
+        joined = f"{lines[-1]}{SEPARATOR}{part}"
+        # What fits into no line is folded where it is.
+        whole = cell_len(joined) > console.width > cell_len(part) + 1 and console.is_terminal
+        lines[-1:] = [lines[-1], f"  {part}"] if whole else [joined]
+    line = Text("\n".join(lines), style="bold")
     line.stylize("green" if status is Status.CORRECT else "red" if status else "dim", 0, len(str(status)))
     for pace, style in PACE_STYLE.items():
         line.highlight_regex(rf"(?<=\] ){pace}", style)
