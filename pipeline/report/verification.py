@@ -339,7 +339,7 @@ def fit_table(
         for n, title in enumerate(titles)
     ]
     if known := [[clean(cell) for cell in row] for row in rows]:
-        console.print(fitting(columns, known, console))
+        console.print(fitting(columns, known, console).table)
 
 
 def error_rows(verification: Verification) -> Iterator[tuple[str, ...]]:
