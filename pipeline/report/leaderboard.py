@@ -85,7 +85,7 @@ def print_leaderboard(
         rows = kernel_rows(board, place, details)
         tables = [_kernel_table(rows, _AUTHORS[place[0]], console, wide)] if rows else []
         heading = [title_of(place), *(words for table in tables for words in table.common)]
-        legends = bounded_legend(rows)
+        legends = speedup_legends(rows)
         for view, owners in _OWNERS.items():
             if scores := _scores(board, view, place):
                 tables += [fitting((*owners, *of), scores, console, whole=wide) for of in (_SCORES, _FUNNEL)]
@@ -253,16 +253,16 @@ def _kernel(title: str, show: Callable[[Kernel], Text | str], missing: str = "",
 
 def _speedup(k: Kernel) -> str:
     mark = BOUNDED_MARK if bounded(k.speedup, k.interval) else ""
-    return times(k.speedup, k.interval).split(" ")[0] + mark
+    counts = "→1" if lowered(k.speedup, k.pace) else ""
+    return times(k.speedup, k.interval).split(" ")[0] + mark + counts
 
 
 def _verdict(row: Row) -> str:
-    """The pace; where it is unresolved why, and what the kernel counts as."""
+    """The pace; where it is unresolved why."""
     k = row.kernel
     if k is None:
         return row.missing
-    why = why_unresolved(k.interval, k.pace, row.because).removeprefix("the ")
-    return ", ".join(filter(None, (why or k.pace, lowered(k.speedup, k.pace))))
+    return why_unresolved(k.interval, k.pace, row.because).removeprefix("the ") or k.pace
 
 
 def _labelled(row: Row, room: int = 1000) -> str:
@@ -343,10 +343,12 @@ def _kernel_table(rows: list[Row], author: Column, console: Console, wide: bool)
     return fitting(_kernel_columns(axis, author), rows, console, whole=wide)
 
 
-def bounded_legend(rows: Iterable[Row]) -> list[str]:
-    """What the mark beside a speedup means, where a row has it."""
-    marked = any(row.kernel and bounded(row.kernel.speedup, row.kernel.interval) for row in rows)
-    return [f"{BOUNDED_MARK} {BOUNDED}; the candidate's own shows more"] if marked else []
+def speedup_legends(rows: Iterable[Row]) -> list[str]:
+    """What the marks beside speedups mean, where a row has them."""
+    kernels = [row.kernel for row in rows if row.kernel]
+    marked = any(bounded(k.speedup, k.interval) for k in kernels)
+    said = [f"{BOUNDED_MARK} {BOUNDED}; the candidate's own shows more"] if marked else []
+    return said + ["→1: unresolved, counts as 1"] * any(lowered(k.speedup, k.pace) for k in kernels)
 
 
 def closing(rows: Sequence[Row]) -> list[str]:
@@ -478,7 +480,7 @@ def pasted(board: Leaderboard, view: ViewName, details: Details = NO_DETAILS) ->
             tables.append(typeset(columns, _scores(board, view, place), title_of(place), notes))
         else:
             rows = kernel_rows(board, place, details)
-            notes = [*closing(rows)[:1], SEPARATOR.join((*bounded_legend(rows), _PACE.legend))]
+            notes = [*closing(rows)[:1], SEPARATOR.join((*speedup_legends(rows), _PACE.legend))]
             columns = (*_PASTED_KERNELS, _AUTHORS[place[0]])
             tables.append(typeset(columns, rows, title_of(place), notes))
     return tables

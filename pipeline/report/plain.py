@@ -79,7 +79,7 @@ def say_text(text: str) -> None:
     sys.stdout.buffer.flush()
 
 
-_ASCII = str.maketrans("×·…±†─│┼●", "x-.~*-|+o")
+_ASCII = str.maketrans("×·…±†→─│┼●", "x-.~*>-|+o")
 
 
 def _spelled(error: UnicodeError) -> tuple[str, int]:

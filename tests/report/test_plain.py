@@ -64,3 +64,10 @@ def test_json_holds_texts_exactly_and_no_infinities() -> None:
     value = json.loads(text)
     assert value["asked"] == "\x1b[31m\ud800"
     assert value["figures"] == {"error": None, "all": [None, 1.5]}
+
+
+def test_a_terminal_without_unicode_gets_likenesses() -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    screen(stream, width=80).print("1.20×† · ─┼●│ → é")
+    stream.flush()
+    assert stream.buffer.getvalue() == b"1.20x* - -+o| > ?\n"  # type: ignore[attr-defined]

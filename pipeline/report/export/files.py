@@ -203,6 +203,7 @@ _LATEX = {
     "×": "$\\times$",
     "±": "$\\pm$",
     "†": "$\\dagger$",
+    "→": "$\\to$",
     "·": "\\textperiodcentered{}",
     "…": "\\ldots{}",
 } | {sign: f"\\{sign}" for sign in "{}$&#%_"}
