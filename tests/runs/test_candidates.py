@@ -10,7 +10,7 @@ import pytest
 
 from kernelproof.errors import UsageError
 from kernelproof.problems import Suite, open_suite
-from kernelproof.runs.candidates import CandidateInput, read_candidates, refuse_others
+from kernelproof.runs.candidates import CandidateInput, candidate_from_text, read_candidates, refuse_others
 from kernelproof.types import Status
 from tests.cli import material
 from tests.providers.server import completion
@@ -172,3 +172,14 @@ def test_nothing_there(tmp_path: Path, suite: Suite) -> None:
         read_candidates(tmp_path / "empty", suite, None)
     with pytest.raises(UsageError, match=r"gone\.jsonl cannot be read: No such file"):
         read_candidates(tmp_path / "gone.jsonl", suite, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [("/home/me/relu.py", "relu.py"), ("mine/relu.py", "mine/relu.py"), ("../relu.py", "../relu.py")],
+)
+def test_a_stored_candidate_keeps_its_files_name_without_the_folders_above(given: str, stored: str) -> None:
+    problem = open_suite().find("relu")
+    candidate = candidate_from_text(given, "class ModelNew: ...", problem)
+    assert candidate.stored_response.raw == {"file": stored}
+    assert candidate.stored_response.text == candidate.response.text and candidate.response.raw == {}
