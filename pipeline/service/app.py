@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from kernelproof.errors import MachineError, StoreError
 from kernelproof.http_server import HttpServer
 from kernelproof.report.web import require
-from kernelproof.service import evaluations, kernelgym, nemo_gym, openrlhf, operators
+from kernelproof.service import evaluations, kernelgym, nemo_gym, openrlhf, operators, pages
 from kernelproof.service.middleware import (
     LIVE,
     REFUSALS,
@@ -41,7 +41,14 @@ from kernelproof.workspace import DatabasePlace
 if TYPE_CHECKING:
     from kernelproof.report.web.result_server import WebPages
 
-
+PARTS = {
+    "Evaluations": evaluations,
+    "Operators": operators,
+    "KernelGYM": kernelgym,
+    "NeMo-Gym": nemo_gym,
+    "OpenRLHF": openrlhf,
+}
+"""The modules with routes, by the name that their part of the API has in its documentation."""
 THREADS = 8
 """Threads for requests. More would share one core, and all requests would be late."""
 
@@ -63,7 +70,8 @@ def make_app(
             group.cancel_scope.cancel()
 
     app = FastAPI(title="kernelproof", version=__version__, lifespan=alive, docs_url=None, redoc_url=None)
-    app.state.service = service
+    app.state.service, app.state.shows_live = service, live is not None
+    app.state.open_to_all = open_to_all
     # The last one added runs first: a stranger cannot send a body.
     app.add_middleware(BodyLimitMiddleware)
     app.add_middleware(AuthMiddleware, store=service.store, open_to_all=open_to_all)
@@ -72,8 +80,9 @@ def make_app(
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(StoreError, _store)
-    for part in (evaluations, operators, kernelgym, nemo_gym, openrlhf):
-        app.include_router(part.router, responses=REFUSALS)
+    for name, part in PARTS.items():
+        app.include_router(part.router, responses=REFUSALS, tags=[name])
+    app.include_router(pages.router)
     if live is not None:
         app.mount(LIVE, live)
     plain = app.openapi

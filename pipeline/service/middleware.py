@@ -41,8 +41,8 @@ LOCAL = "local"
 """The caller's name where no token is needed."""
 HEALTH = "/health"
 """The only path that answers strangers, and tells them nothing more."""
-LIVE = "/live"
-"""The path of the pages for browsers, which send the token as a password."""
+PAGES = HOME, DOCS, OPENAPI, LIVE = "/", "/docs", "/openapi.json", "/live"
+"""The paths of the pages for browsers, which send the token as a password; below LIVE are more."""
 STATE = "caller"
 """The key of the `Caller` in a request's state."""
 
@@ -181,7 +181,7 @@ class AuthMiddleware(_Middleware):
         if caller is None:
             if scope["path"] == HEALTH:
                 return receive
-            scheme = 'Basic realm="kernelproof"' if _is_live(scope) else "Bearer"
+            scheme = 'Basic realm="kernelproof"' if _is_page(scope) else "Bearer"
             why = "give a token that is accepted: Authorization: Bearer TOKEN"
             raise Refused(401, "unauthorized", why, WWW_Authenticate=scheme)
         _enter(self._open_requests, caller.name, AT_ONCE, over)
@@ -212,19 +212,19 @@ def _enter(open_requests: Counter[str], name: str, most: int, over: ExitStack) -
     over.callback(leave)
 
 
-def _is_live(scope: Scope) -> bool:
-    return bool(scope["path"] == LIVE or scope["path"].startswith(f"{LIVE}/"))
+def _is_page(scope: Scope) -> bool:
+    return scope["path"] in PAGES or scope["path"].startswith(f"{LIVE}/")
 
 
 def _token(scope: Scope) -> str | None:
-    """The token of a request; for the pages below LIVE also the password of basic authentication."""
+    """The token of a request; for pages also the password of basic authentication."""
     values = Headers(scope=scope).getlist("authorization")
     if len(values) != 1:
         return None
     kind, _, rest = values[0].partition(" ")
     if kind.lower() == "bearer":
         return rest.strip()
-    if kind.lower() == "basic" and _is_live(scope):
+    if kind.lower() == "basic" and _is_page(scope):
         try:
             return base64.b64decode(rest.strip(), validate=True).decode().partition(":")[2]
         except (binascii.Error, UnicodeDecodeError):

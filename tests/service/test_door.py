@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from kernelproof.problems import open_suite
 from kernelproof.service import middleware
 from kernelproof.service.app import live_pages, make_app
-from kernelproof.service.middleware import BODY_BYTES
+from kernelproof.service.middleware import BODY_BYTES, PAGES
 from kernelproof.service.schemas import Reader
 from kernelproof.service.state import Service
 from kernelproof.service.waiting import Watch
@@ -93,7 +93,11 @@ def served(tmp_path_factory: pytest.TempPathFactory, empty_database: Path, suite
 
 def test_no_route_gives_a_stranger_anything(served: Served) -> None:
     routes = served.routes()
-    assert ("POST", "/v1/evaluations") in routes and ("GET", "/live/") in routes and len(routes) > 20
+    assert (
+        ("POST", "/v1/evaluations") in routes
+        and {("GET", "/live/"), ("GET", "/"), ("GET", "/docs")} <= {*routes}
+        and len(routes) > 20
+    )
     for method, path in [*routes, ("GET", "/nothing"), ("PATCH", "/v1/queue"), ("GET", "/live/attempts")]:
         for header in (None, "", "Bearer", "Bearer wrong", "Basic c29tZWJvZHk6", "Bearer " + "x" * 9000):
             answer = served.ask(method, path, headers={} if header is None else {"Authorization": header})
@@ -101,7 +105,7 @@ def test_no_route_gives_a_stranger_anything(served: Served) -> None:
                 assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
                 continue
             assert answer.status_code == 401, (method, path)
-            scheme = "Basic" if path.startswith("/live") else "Bearer"
+            scheme = "Basic" if path in PAGES or path.startswith("/live/") else "Bearer"
             assert answer.headers["www-authenticate"].startswith(scheme)
             if method != "HEAD":
                 assert set(answer.json()["error"]) == {"code", "message"}
@@ -132,6 +136,8 @@ def test_a_token_opens_and_only_pages_take_it_as_a_password(served: Served) -> N
     assert page.status_code == 200 and "Kernels that were verified" in page.text
     assert "script-src 'sha256-" in page.headers["content-security-policy"]
     assert served.ask("POST", "/live/", headers=basic).status_code == 405
+    for path in ("/", "/docs", "/openapi.json"):
+        assert served.ask("GET", path, headers=basic).status_code == 200
     assert served.ask("GET", "/v1/queue", headers=basic).status_code == 401
     assert served.ask("GET", "/live/", headers={"Authorization": "Basic %%%"}).status_code == 401
 
