@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from kernelproof.errors import MachineError, StoreError
 from kernelproof.http_server import HttpServer
 from kernelproof.report.web import require
-from kernelproof.service import evaluations, kernelgym, nemo_gym, openrlhf, operators, pages
+from kernelproof.service import evaluations, kernelgym, nemo_gym, openrlhf, operators
 from kernelproof.service.middleware import (
     LIVE,
     REFUSALS,
@@ -82,7 +82,6 @@ def make_app(
     app.add_exception_handler(StoreError, _store)
     for name, part in PARTS.items():
         app.include_router(part.router, responses=REFUSALS, tags=[name])
-    app.include_router(pages.router)
     if live is not None:
         app.mount(LIVE, live)
     plain = app.openapi
