@@ -28,7 +28,7 @@ router = APIRouter()
 
 SUMMARY = "kernelproof verifies kernels: send a candidate, and get whether it is correct and how fast it is."
 LINKS = {
-    DOCS: "what can be sent, and what comes back",
+    DOCS: "routes, and what can be sent to each",
     OPENAPI: "the same for programs",
     "/v1/queue": "evaluations by state",
     "/v1/workers": "workers and GPUs",
