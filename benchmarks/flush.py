@@ -230,7 +230,7 @@ def print_cold(flushes: dict[str, Work], release: Release, device: torch.device)
 
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
-    device = torch.device("cuda")
+    device = torch.device(torch.cuda.current_device())
     nbytes = 2 * torch.cuda.get_device_properties(device).L2_cache_size
     today, release = Flush(nbytes, device), Release(nbytes, device)
     today.begin(1)

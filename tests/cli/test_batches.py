@@ -67,6 +67,7 @@ def test_several_models_in_one_command(night: Program, suite: Path) -> None:
 
 
 def test_a_model_that_is_refused_does_not_stop_the_others(night: Program, suite: Path) -> None:
+    night.extra = {}
     with start() as server:
         done = night.run(*asked(suite, server, "--model", "openai:bad_key", "--samples", 3), code=3)
         assert server.counts()["answered"] and sum(server.counts()["answered"].values()) == 3

@@ -25,7 +25,7 @@ def test_a_command_that_writes_creates_it_and_says_so_once(
     assert f"created workspace {new}\n" in program.run(*command, code=1).stderr
     assert (new / "db" / "attempts.sqlite").is_file()
     assert "created" not in program.run(*command, code=1).stderr
-    assert "Attempt #1: level1/1" in program.run("show", "1", "--workspace", new).stdout
+    assert "level1/1, sample 0" in program.run("show", "1", "--workspace", new).stdout
 
 
 @pytest.mark.parametrize(

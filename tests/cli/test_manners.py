@@ -157,7 +157,8 @@ MISTAKES = {
     ),
     "verify nothing.py": "nothing.py cannot be read: No such file or directory",
     "generate relu --model gpt-5": (
-        "no model 'gpt-5'; did you mean openai:gpt-5? or write openai:MODEL, replay:FILE or replay:demo"
+        "no model 'gpt-5'; did you mean openai:gpt-5? or write openai:MODEL, replay:FILE or replay:demo; "
+        "there are also anthropic:..., ollama:..., openrouter:..."
     ),
     "generate relu,softmax --model replay:demo": (
         "no problem 'relu,softmax' among the 42 of suite kernelproof; give several with spaces between them: "

@@ -26,7 +26,6 @@ MISTAKES = {
     f"{VERIFY} right.py --problem {'x' * 300}": "problems list` shows what there is",
     f"{VERIFY} {'x' * 300} --problem relu": "cannot be used: File name too long",
     f"{VERIFY} ~no-such-user/x.py --problem relu": "~no-such-user/x.py",
-    f"{VERIFY} right.py --problem relu --workspace gone": "make it first: mkdir -p",
     f"{VERIFY} right.py --problem relu --baseline compile --no-measure": "--baseline is for measuring; leave",
     f"{VERIFY} right.py --problem relu --purity own-compute --no-own-kernel": "asks for kernels of its own",
     f"{VERIFY} bad.jsonl": "(of 3 in all); nothing was run\n  line 2: not JSON",

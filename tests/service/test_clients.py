@@ -128,7 +128,12 @@ def test_rewards_by_the_protocols_of_trainers() -> None:
     right, wrong = material.right(), material.wrong()
     talk = [[{"role": "assistant", "content": material.fenced(right)}], material.fenced(wrong)]
     assert trl.kernel_reward(completions=talk, problem=["relu", "relu"], prompts=["", ""]) == [1.0, 0.0]
-    assert verl.compute_score("set", wrong, "relu") == {"score": 0.0, "correct": 0.0, "judged": 1.0}
+    assert verl.compute_score("set", wrong, "relu") == {
+        "score": 0.0,
+        "correct": 0.0,
+        "judged": 1.0,
+        "busy_machine": 0.0,
+    }
     assert verl.compute_score("set", right, material.RELU, {"index": 1})["score"] == 1.0
     assert anyio.run(lambda: verifiers.kernel_reward(completion=talk[0], answer="relu", info={})) == 1.0
     said = openrlhf.reward_func(["Write." + right, "Write." + wrong], ["Write."] * 2, ["relu"] * 2)
@@ -141,7 +146,10 @@ def test_a_process_ends_that_asked_for_a_reward(service: Running) -> None:
     environment = {**service.program.environment, "KERNELPROOF_URL": service.url}
     command = [sys.executable, "-c", ask]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout == "{'score': 0.0, 'correct': 0.0, 'judged': 1.0}\n" and done.stderr == ""
+    assert (
+        done.stdout == "{'score': 0.0, 'correct': 0.0, 'judged': 1.0, 'busy_machine': 0.0}\n"
+        and done.stderr == ""
+    )
 
 
 @pytest.mark.usefixtures("trainer")
