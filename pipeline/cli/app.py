@@ -24,6 +24,7 @@ from kernelproof.version import __version__
 COMMANDS = {
     "generate": "generate:generate",
     "verify": "verify:verify",
+    "compare": "compare:compare",
     "import": "import_:import_",
     "leaderboard": "leaderboard:leaderboard",
     "report": "report:report",

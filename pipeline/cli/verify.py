@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from kernelproof.cli.display import Display
+    from kernelproof.db.store import Store
     from kernelproof.jobs import Verdict
     from kernelproof.runs.candidates import CandidateInput, Done, ManyDone
     from kernelproof.types import Status, VerifySettings
+    from kernelproof.verifier.engine.engine import Engine
 
 
 def verify(
@@ -96,8 +98,7 @@ def _candidates(
 ) -> tuple[list[CandidateInput], list[str]]:
     """The candidates, and what was left out, which is said at once."""
     from kernelproof.problems import open_suite
-    from kernelproof.runs.candidates import candidate_from_text, holds_many, read_candidates
-    from kernelproof.runs.files import STANDARD_INPUT, read_standard_input, read_text
+    from kernelproof.runs.candidates import holds_many, read_candidates
 
     if holds_many(file):
         opened = open_suite(suite)
@@ -107,13 +108,40 @@ def _candidates(
         for note in notes:
             say(note, err=True)
         return candidates, notes
+    return [read_one(file, problem, suite)], []
+
+
+def read_one(file: Path, problem: str | None, suite: Path | None) -> CandidateInput:
+    """The candidate in a file, or in standard input. Raises UsageError where it cannot be read, or no problem
+    is named."""
+    from kernelproof.problems import open_suite
+    from kernelproof.runs.candidates import candidate_from_text
+    from kernelproof.runs.files import STANDARD_INPUT, read_standard_input, read_text
+
     piped = str(file) == "-"
     name = STANDARD_INPUT if piped else str(file)
     text = None if piped else read_text(file)
     if problem is None:
         raise UsageError(f"which problem is {name} for? give --problem")
     found = open_suite(suite).find(problem)
-    return [candidate_from_text(name, read_standard_input() if text is None else text, found)], []
+    return candidate_from_text(name, read_standard_input() if text is None else text, found)
+
+
+def judge_one(
+    engine: Engine,
+    store: Store | None,
+    candidate: CandidateInput,
+    settings: VerifySettings,
+    run: str | None,
+    on_stage: Callable[[str], None] | None = None,
+) -> Verdict:
+    """Verifies a candidate now, and keeps it as an attempt where there is a store."""
+    from kernelproof.jobs import Job, Judge, NewAttempt, Purpose
+    from kernelproof.jobs.judge import files_run
+
+    keep = NewAttempt(files_run(settings, run), candidate.stored_response)
+    job = Job(candidate.problem, candidate.extraction, settings, keep, Purpose.MEASUREMENT)
+    return Judge(engine, store).judge(job, on_stage or (lambda _: None))
 
 
 def _one(
@@ -125,8 +153,6 @@ def _one(
 ) -> Verdict:
     """Verifies the only candidate. `shown` prints the result; None: it is printed as JSON."""
     from kernelproof.db.store import open_store
-    from kernelproof.jobs import Job, Judge, NewAttempt, Purpose
-    from kernelproof.jobs.judge import files_run
     from kernelproof.report.verification import json_verified
     from kernelproof.verifier.engine.engine import Engine
 
@@ -135,9 +161,7 @@ def _one(
         kept = stack.enter_context(open_store(database)) if database else None
         console = screen()
         with console.status("starting") if shown and console.is_terminal else nullcontext() as status:
-            keep = NewAttempt(files_run(settings, run), candidate.stored_response)
-            job = Job(candidate.problem, candidate.extraction, settings, keep, Purpose.MEASUREMENT)
-            done = Judge(engine, kept).judge(job, status.update if status else lambda _: None)
+            done = judge_one(engine, kept, candidate, settings, run, status.update if status else None)
     if shown is None:
         print(json_verified(done.extraction, done.status, done.verification, done.attempt_id))
     else:

@@ -118,20 +118,22 @@ def tally(paces: Iterable[Pace | str]) -> str:
     return SEPARATOR.join(f"{counts[pace]} {pace}" for pace in Pace if counts[pace])
 
 
-def gain_words(ratio: float, interval: Ends, noise: float, *, shown: bool) -> str:
+def gain_words(
+    ratio: float, interval: Ends, noise: float, *, shown: bool, other: str = "the original"
+) -> str:
     """One kernel against another: `1.42× [1.31, 1.54] as fast as the original`, or why it may be noise.
 
     `noise`: the ratio that the measurements' resolution allows by chance. `shown`: whether the gain counts.
     """
     said = times(ratio, interval)
     if shown:
-        return f"{said} as fast as the original"
+        return f"{said} as fast as {other}"
     if ratio <= 1:
-        return f"measured again, the best trial is no faster than the original: {said}"
+        return f"{said} as fast as {other}: no gain was measured"
     if interval.low <= 1:
-        return f"{said} as fast as the original may be noise: the interval holds 1"
+        return f"{said} as fast as {other} may be noise: the interval holds 1"
     return (
-        f"{said} as fast as the original may be noise: on this machine, today, equal kernels may come out "
+        f"{said} as fast as {other} may be noise: on this machine, today, equal kernels may come out "
         f"{times(noise)} apart"
     )
 
