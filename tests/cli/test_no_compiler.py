@@ -95,7 +95,7 @@ def test_what_only_one_candidate_wants_does_not_stop_the_others(
     file.write_text(material.right().replace("module = load_inline", f"{call}\nmodule = load_inline"))
     program.extra = {"KERNELPROOF_CUDA_ARCH": "2.0"}
     done = program.run("verify", file, *relu, code=1)
-    assert done.stdout.startswith("infrastructure_error: ") and "CUDA toolkit" in done.stdout
+    assert done.stdout.startswith("infrastructure_error · ") and "CUDA toolkit" in done.stdout
     assert [attempt.status for attempt in program.attempts()] == [Status.INFRASTRUCTURE_ERROR]
 
 
