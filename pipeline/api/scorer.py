@@ -114,7 +114,7 @@ class Scorer:
 
     def _scored(self, done: Verdict) -> Score:
         assert done.attempt_id is not None
-        measured = done.verification.measurement if done.verification else None
+        measured = done.measurement
         value = measured.claimed if measured is not None and done.status is Status.CORRECT else 0.0
         return Score(
             value=value,

@@ -67,7 +67,7 @@ def show(
     with open_store(storage.database, only_read=True) as store:
         number = store.resolve_attempt(attempt)
         if chosen == "html":
-            _write_html(store, number, output or Path(f"attempt-{number}.html"))
+            say(write_page(store, number, output or Path(f"attempt-{number}.html")))
             return
         stored = store.load_attempt(number)
         sample = store.load_sample(stored.run_id, stored.key) if chosen in ("tree", "progress") else []
@@ -96,11 +96,12 @@ def _print_part(stored: StoredAttempt, sample: list[StoredAttempt], chosen: str 
             _print(stored, partial(print_attempt, where=where))
 
 
-def _write_html(store: Store, number: int, output: Path) -> None:
+def write_page(store: Store, number: int, output: Path) -> str:
+    """Writes an attempt as one HTML file; what is said of it: its path and size."""
     from kernelproof.report.web.pages import attempt, write
     from kernelproof.runs.bundles.writer import bundle_bytes
 
-    say(f"{output}: {write(attempt(store, number, bundler=bundle_bytes), output) / 1000:,.0f} kB")
+    return f"{output}: {write(attempt(store, number, bundler=bundle_bytes), output) / 1000:,.0f} kB"
 
 
 def _print(stored: Shown, printed: Callable[[Shown, Console], None]) -> None:

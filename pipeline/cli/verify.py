@@ -26,16 +26,12 @@ from kernelproof.wording import counted
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rich.console import Console
+    from collections.abc import Generator, Sequence
 
     from kernelproof.cli.display import Display
-    from kernelproof.db.store import Store
     from kernelproof.jobs import Verdict
     from kernelproof.runs.candidates import CandidateInput, Done, ManyDone
     from kernelproof.types import Status, VerifySettings
-    from kernelproof.verifier.engine.engine import Engine
 
 
 def verify(
@@ -82,11 +78,11 @@ def verify(
     require_device(settings.backend)
     place = storage.create_workspace().database if store else None
     if not holds_many(file):
-        shown = None if as_json else partial(_print, checks, storage.option)
-        done = _one(candidates[0], settings, place, run, shown)
-        statuses = [done.status]
+        (done,) = judge_each(candidates, settings, place, run, spinner=not as_json)
+        _print(done, checks, storage.option, as_json)
         if html is not None and place is not None and done.attempt_id is not None:
             _write_page(place, done.attempt_id, html)
+        statuses = [done.status]
     else:
         statuses = _many(candidates, settings, place, run, again, as_json)
     if notes or any(status is not Status.CORRECT for status in statuses):
@@ -127,63 +123,49 @@ def read_one(file: Path, problem: str | None, suite: Path | None) -> CandidateIn
     return candidate_from_text(name, read_standard_input() if text is None else text, found)
 
 
-def judge_one(
-    engine: Engine,
-    store: Store | None,
-    candidate: CandidateInput,
-    settings: VerifySettings,
-    run: str | None,
-    on_stage: Callable[[str], None] | None = None,
-) -> Verdict:
-    """Verifies a candidate now, and keeps it as an attempt where there is a store."""
-    from kernelproof.jobs import Job, Judge, NewAttempt, Purpose
-    from kernelproof.jobs.judge import files_run
-
-    keep = NewAttempt(files_run(settings, run), candidate.stored_response)
-    job = Job(candidate.problem, candidate.extraction, settings, keep, Purpose.MEASUREMENT)
-    return Judge(engine, store).judge(job, on_stage or (lambda _: None))
-
-
-def _one(
-    candidate: CandidateInput,
+def judge_each(
+    candidates: Sequence[CandidateInput],
     settings: VerifySettings,
     database: DatabasePlace | None,
     run: str | None,
-    shown: Callable[[Verdict, Console], None] | None,
-) -> Verdict:
-    """Verifies the only candidate. `shown` prints the result; None: it is printed as JSON."""
+    *,
+    spinner: bool,
+) -> Generator[Verdict]:
+    """Verifies each now, one after the other by one engine, and keeps it as an attempt where there is a
+    database. `spinner`: a terminal shows which stage it is in."""
     from kernelproof.db.store import open_store
-    from kernelproof.report.verification import json_verified
+    from kernelproof.jobs import Job, Judge, NewAttempt, Purpose
+    from kernelproof.jobs.judge import files_run
     from kernelproof.verifier.engine.engine import Engine
 
+    console = screen()
     with ExitStack() as stack:
         engine = stack.enter_context(Engine(unsafe=settings.unsafe))
-        kept = stack.enter_context(open_store(database)) if database else None
-        console = screen()
-        with console.status("starting") if shown and console.is_terminal else nullcontext() as status:
-            done = judge_one(engine, kept, candidate, settings, run, status.update if status else None)
-    if shown is None:
-        print(json_verified(done.extraction, done.status, done.verification, done.attempt_id))
+        judge = Judge(engine, stack.enter_context(open_store(database)) if database else None)
+        for candidate in candidates:
+            keep = NewAttempt(files_run(settings, run), candidate.stored_response)
+            job = Job(candidate.problem, candidate.extraction, settings, keep, Purpose.MEASUREMENT)
+            with console.status("starting") if spinner and console.is_terminal else nullcontext() as status:
+                done = judge.judge(job, status.update if status else lambda _: None)
+            yield done
+
+
+def _print(done: Verdict, checks: bool, where: str, as_json: bool) -> None:
+    from kernelproof.report.verification import json_verified, print_verified
+
+    found = (done.extraction, done.status, done.verification, done.attempt_id)
+    if as_json:
+        print(json_verified(*found))
     else:
-        shown(done, console)
-    return done
+        print_verified(*found, screen(), checks=checks, where=where)
 
 
 def _write_page(database: DatabasePlace, attempt_id: int, path: Path) -> None:
+    from kernelproof.cli.show import write_page
     from kernelproof.db.store import open_store
-    from kernelproof.report.web.pages import attempt, write
-    from kernelproof.runs.bundles.writer import bundle_bytes
 
     with open_store(database, only_read=True) as store:
-        content = attempt(store, attempt_id, bundler=bundle_bytes)
-    say(f"{path}: {write(content, path) / 1000:,.0f} kB", err=True)
-
-
-def _print(checks: bool, where: str, done: Verdict, console: Console) -> None:
-    from kernelproof.report.verification import print_verified
-
-    found = (done.extraction, done.status, done.verification, done.attempt_id)
-    print_verified(*found, console, checks=checks, where=where)
+        say(write_page(store, attempt_id, path), err=True)
 
 
 def _many(

@@ -23,6 +23,7 @@ from kernelproof.hashing import sha256_text
 from kernelproof.jobs.leases import LeaseKeeper, in_thread
 from kernelproof.types import (
     Extraction,
+    Measurement,
     Problem,
     Response,
     RunSettings,
@@ -150,6 +151,11 @@ class Verdict:
     """Of the verification, where it was appended to an attempt."""
     reused: bool = False
     """Whether it was stored before."""
+
+    @property
+    def measurement(self) -> Measurement | None:
+        """Its times; None where nothing was timed."""
+        return self.verification.measurement if self.verification else None
 
 
 def files_run(settings: VerifySettings, label: str | None) -> RunSettings:

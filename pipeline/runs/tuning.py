@@ -454,5 +454,5 @@ class _Trials:
         verdict = self._judge.judge(Job(self._task.problem, given.extraction, settings, keep))
         assert verdict.attempt_id is not None
         reason = verdict.verification.reason if verdict.verification else verdict.extraction.reason
-        measurement = verdict.verification.measurement if verdict.verification else None
-        return Trial(values, verdict.status, reason, measurement, verdict.attempt_id, verdict.reused)
+        found = (verdict.status, reason, verdict.measurement, verdict.attempt_id, verdict.reused)
+        return Trial(values, *found)

@@ -74,13 +74,15 @@ def test_nobody_reads_what_becomes_of_files(
     assert program.attempts()
     tuned = ("tune", folder / "wrong.py", "--problem", "relu", "--suite", suite, "--backend", "cpp")
     check_unread(program, *tuned, *form)
+    both = ("compare", folder / "prose.md", folder / "wrong.py", "--problem", "relu", "--suite", suite)
+    check_unread(program, *both, "--backend", "cpp", *form)
 
 
 def test_every_command_is_tried() -> None:
     tried = {" ".join(command) for command in SHORT}
     untried = {"reproduce", "report", "bundle", "export", "runs audit"}  # they print once, when all is done
     untried |= {"serve", "service api", "service workers"}  # they work until they are stopped
-    untried |= {"verify", "import", "tune"}  # below
+    untried |= {"verify", "compare", "import", "tune"}  # above
     commands = get_command(command_line()).commands  # type: ignore[attr-defined]
     groups = {name: inner.commands for name, inner in commands.items() if hasattr(inner, "commands")}
     every = set(commands) - set(groups)
