@@ -50,9 +50,14 @@ def finding_of(measured: Measurement | Against) -> str:
 
 def times(speedup: float, interval: Ends | None = None) -> str:
     """`1.23× [1.18, 1.33]`: all with the digits that the lower end needs."""
+    return " ".join(filter(None, speedup_and_interval(speedup, interval)))
+
+
+def speedup_and_interval(speedup: float, interval: Ends | None) -> tuple[str, str]:
+    """The same as two texts; the second is empty without an interval."""
     digits = digits_for(speedup if interval is None else min(speedup, interval.low))
-    said = f"{speedup:.{digits}f}×"
-    return said if interval is None else f"{said} [{interval.low:.{digits}f}, {interval.high:.{digits}f}]"
+    within = "" if interval is None else f"[{interval.low:.{digits}f}, {interval.high:.{digits}f}]"
+    return f"{speedup:.{digits}f}×", within
 
 
 def digits_for(speedup: float) -> int:

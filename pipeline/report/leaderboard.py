@@ -36,6 +36,7 @@ from kernelproof.report.findings import (
     against,
     bounded,
     lowered,
+    speedup_and_interval,
     tally,
     times,
     why_unresolved,
@@ -254,7 +255,7 @@ def _kernel(title: str, show: Callable[[Kernel], Text | str], missing: str = "",
 def _speedup(k: Kernel) -> str:
     mark = BOUNDED_MARK if bounded(k.speedup, k.interval) else ""
     counts = "→1" if lowered(k.speedup, k.pace) else ""
-    return times(k.speedup, k.interval).split(" ")[0] + mark + counts
+    return speedup_and_interval(k.speedup, k.interval)[0] + mark + counts
 
 
 def _verdict(row: Row) -> str:
@@ -279,7 +280,7 @@ BOUNDED_MARK = "†"
 _PROBLEM = Column("problem", _labelled, number=False, name=True, short=lambda row: _labelled(row, NAME_WIDTH))
 _SPEEDUP = _kernel("speedup", _speedup, "-")
 _INTERVAL = _kernel(
-    "95 % interval", lambda k: times(k.speedup, k.interval).partition(" ")[2], number=False, spare=9
+    "95 % interval", lambda k: speedup_and_interval(k.speedup, k.interval)[1], number=False, spare=9
 )
 _PACE = Column(
     "pace",

@@ -15,7 +15,7 @@ from kernelproof.db.scores.records import Evidence, Mean, ProblemScores, Rate, S
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import UsageError
-from kernelproof.report.findings import SEPARATOR, tally, times
+from kernelproof.report.findings import SEPARATOR, speedup_and_interval, tally
 from kernelproof.report.layout import between, percent, percents_between, ratio, share
 from kernelproof.report.leaderboard import audit_of, nothing, place_of, places, remarks, title_of
 from kernelproof.types import Pace, Verification
@@ -214,7 +214,7 @@ def _overall(board: Board) -> Figure:
     """The speedup of a single problem, else the highest mean of a model over all problems."""
     best = [problem.best for problem in board.problems if problem.best is not None]
     if len(board.problems) == 1 and best:
-        speedup, _, brackets = times(best[0].speedup, best[0].interval).partition(" ")
+        speedup, brackets = speedup_and_interval(best[0].speedup, best[0].interval)
         return Figure(speedup, f"speedup {brackets}", TERMS["interval"])
     known = [(s.geometric_mean_all.value, s) for s in board.models if s.geometric_mean_all.value is not None]
     if not best or not known:
@@ -223,7 +223,7 @@ def _overall(board: Board) -> Figure:
     within = scores.geometric_mean_all.interval
     owner = f" of {scores.model}" if len(board.models) > 1 else ""
     label = f"geometric mean{owner} over {counted(scores.problems, 'problem')}"
-    speedup, _, brackets = times(mean, within).partition(" ")
+    speedup, brackets = speedup_and_interval(mean, within)
     return Figure(speedup, f"{label} {brackets}".rstrip(), TERMS["over all"])
 
 
