@@ -91,9 +91,10 @@ class ScoreQueries:
         kernels += [(row.source, row.best) for row in board.problems if row.best]
         given = [kernel.attempt_id for source, kernel in kernels if source == "file"]
         unresolved = [kernel.verification_id for _, kernel in kernels if kernel.pace is Pace.UNRESOLVED]
-        return Details(
-            files=self._database.read(lambda session: _file_names(session, given)),
-            reasons={n: each.unresolved_because for n, each in self.evidence(unresolved).items()},
+        return self._database.read(
+            lambda session: Details(
+                files=_file_names(session, given), reasons=_unresolved_because(session, unresolved)
+            )
         )
 
     def comparison(
@@ -156,9 +157,17 @@ def _file_names(session: Session, attempts: Collection[int]) -> dict[int, str]:
     return found
 
 
+def _unresolved_because(session: Session, verifications: Collection[int]) -> dict[int, str | None]:
+    found: dict[int, str | None] = {}
+    for some in batched(list(verifications)):
+        columns = select(Measurement.verification_id, Measurement.unresolved_because)
+        found |= dict(session.execute(columns.where(Measurement.verification_id.in_(some))).tuples().all())
+    return found
+
+
 def _evidence(session: Session, verifications: Collection[int]) -> dict[int, Evidence]:
     found = {}
-    m, v = Measurement, Verification
+    m, v, names = Measurement, Verification, list(Evidence.model_fields)
     for some in batched(sorted(set(verifications))):
         passed = defaultdict(list)
         checks = select(Check.verification_id, Check.name).where(
@@ -175,7 +184,6 @@ def _evidence(session: Session, verifications: Collection[int]) -> dict[int, Evi
         )
         for number, *facts in rows:
             try:
-                names = list(Evidence.model_fields)
                 record = dict(zip(names, (*facts, passed[number]), strict=True))
                 found[number] = Evidence.model_validate(record)
             except ValidationError as error:

@@ -97,19 +97,22 @@ def _print_board(
     parquet: Path | None,
     wide: bool,
 ) -> None:
-    from kernelproof.report.board_columns import flat
-    from kernelproof.report.leaderboard import pasted, print_leaderboard
-
     exported = form not in (None, "json")
     views: list[ViewName] = [by] if by else ["problem"] if exported else ["model", "problem"]  # type: ignore[list-item]
     board: Leaderboard = scores.leaderboard(filters, views, top)
     if form == "json":
         print(json_text(board))
     elif form in ("markdown", "latex") and not wide:
+        from kernelproof.report.leaderboard import pasted
+
         _typeset(pasted(board, views[0], scores.details(board)), form)
     elif exported:
+        from kernelproof.report.board_columns import flat
+
         _export(flat(board, views[0]), form, parquet)
     else:
+        from kernelproof.report.leaderboard import print_leaderboard
+
         print_leaderboard(board, screen(width=_WIDE if wide else None), scores.details(board), wide=wide)
 
 
