@@ -77,8 +77,7 @@ def _page(heading: str, template: str, facts: Mapping[str, object]) -> HTMLRespo
         "filters": None,
     }
     page = rendered({"content": content, "live": None}, scripts=(), served=False)
-    policy = f"{page.policy}; frame-ancestors 'none'"
-    return HTMLResponse(page.text, headers={"Content-Security-Policy": policy})
+    return HTMLResponse(page.text, headers={"Content-Security-Policy": page.header_policy})
 
 
 def _bodies(operation: Mapping[str, Any], openapi: Mapping[str, Any]) -> list[dict[str, Any]]:

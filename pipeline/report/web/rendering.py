@@ -20,6 +20,8 @@ from kernelproof.report.plain import visible
 from kernelproof.version import __version__
 from kernelproof.wording import counted
 
+UNFRAMED = "frame-ancestors 'none'"
+
 
 @dataclass(frozen=True)
 class Page:
@@ -27,6 +29,12 @@ class Page:
 
     text: str
     policy: str
+
+    @property
+    def header_policy(self) -> str:
+        """The policy of a server's header, which also keeps the page out of frames: in a page that does not
+        count."""
+        return f"{self.policy}; {UNFRAMED}"
 
 
 def rendered(facts: Mapping[str, object], *, scripts: Sequence[str], served: bool) -> Page:

@@ -30,13 +30,12 @@ from kernelproof.listening import LOOPBACK, in_url, is_local, is_ours, listening
 from kernelproof.report.web.facts import Bundler
 from kernelproof.report.web.pages import message
 from kernelproof.report.web.query import query_filters
-from kernelproof.report.web.rendering import Page
+from kernelproof.report.web.rendering import UNFRAMED, Page
 from kernelproof.report.web.site import ReconnectingStore, Site
 from kernelproof.workspace import DatabasePlace
 
 GRACE_S = 2
 """Seconds that answers have to end when the server stops."""
-UNFRAMED = "frame-ancestors 'none'"
 """A rule that a page itself cannot make: no other page may hold it."""
 HEADERS = {
     "content-security-policy": f"default-src 'none'; base-uri 'none'; form-action 'none'; {UNFRAMED}",
@@ -154,8 +153,7 @@ def _number(text: str) -> int:
 
 
 def _answer(page: Page, status: int = 200) -> Response:
-    policy = f"{page.policy}; {UNFRAMED}"
-    return HTMLResponse(page.text.encode("utf-8"), status, {"content-security-policy": policy})
+    return HTMLResponse(page.text.encode("utf-8"), status, {"content-security-policy": page.header_policy})
 
 
 def serve(
