@@ -1,4 +1,4 @@
-"""What may run beside a flush, and how cold it leaves the cache: ``python -m benchmarks.flush``, on a GPU.
+"""Work beside a flush, and how cold the flush leaves the cache: ``python -m benchmarks.flush``, on a GPU.
 
 A prototype beside the flush of today, `contestant.loop.Flush`. `Release` is one launch:
 
@@ -126,8 +126,8 @@ def took_us(*work: Work, before: Work = lambda: None, times: int = 40) -> float:
 
 
 def beside(flush: Work, call: Work) -> tuple[float, float]:
-    """What a call takes behind the flush, and when it may begin with the flush on a stream of high priority;
-    both without the flush's own time."""
+    """The time of a call behind the flush, and of one that may begin with the flush on a stream of high
+    priority; both without the flush's own time."""
     side, ready, done = _cuda.Stream(priority=-1), _cuda.Event(), _cuda.Event()
 
     def early() -> None:
