@@ -36,11 +36,12 @@ def test_a_wrong_kernel_is_not_compared(program: Program, relu: tuple[object, ..
 
 
 @pytest.mark.ci
-def test_words_of_a_candidate_do_not_steer_the_terminal(
+def test_names_and_words_of_a_candidate_do_not_steer_the_terminal(
     program: Program, relu: tuple[object, ...], tmp_path: Path
 ) -> None:
-    (tmp_path / "loud.py").write_text(f"{material.right()}\n\nraise ValueError('\\x1b[2J gone')\n")
-    done = program.run("compare", tmp_path / "loud.py", tmp_path / "wrong.py", *relu, code=1)
+    loud = tmp_path / "loud\x1b[2J.py"
+    loud.write_text(f"{material.right()}\n\nraise ValueError('\\x1b[2J gone')\n")
+    done = program.run("compare", loud, tmp_path / "wrong.py", *relu, code=1)
     assert "gone" in done.stdout and "\x1b" not in done.stdout
 
 
