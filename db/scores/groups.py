@@ -323,9 +323,6 @@ class TurnsPoint(NamedTuple):
     """Problems with a correct sample."""
     faster: int
     """Problems whose best sample is surely faster."""
-    mean: float | None
-    """The geometric mean of the best speedups of the problems that were timed after the first turn already:
-    all points are over the same problems. None where there is no such problem."""
 
 
 class TokensPoint(NamedTuple):
@@ -379,7 +376,6 @@ def curves(book: ScoreTable, filters: Filters) -> tuple[Curves, ...]:
 def _over_turns(book: ScoreTable, filters: Filters, turns: Selected) -> dict[_Key, list[TurnsPoint]]:
     """For each model and setting its points, by turns."""
     found: defaultdict[_Key, list[TurnsPoint]] = defaultdict(list)
-    timed_first: dict[_Key, Ints] = {}
     most = int(turns.rows["turn"].max()) if len(turns.rows) else 0
     for allowed in range(1, min(most, MOST_TURNS) + 1):
         some = turns
@@ -391,14 +387,11 @@ def _over_turns(book: ScoreTable, filters: Filters, turns: Selected) -> dict[_Ke
             if not len(problems.numbers):
                 continue
             key = (owner.source, owner.model, setting)
-            timed_first.setdefault(key, problems.numbers[np.isfinite(problems.best)])
-            best = problems.best[np.isin(problems.numbers, timed_first[key])]
             found[key].append(
                 TurnsPoint(
                     turns=allowed,
                     solved=int((problems.correct > 0).sum()),
                     faster=int(problems.faster.sum()),
-                    mean=float(np.exp(np.log(best).mean())) if len(best) else None,
                 )
             )
     return found

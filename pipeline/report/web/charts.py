@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import statistics
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +13,7 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from kernelproof.db.scores.groups import TokensPoint, TurnsPoint
-from kernelproof.db.scores.records import Kernel, Mean, ProblemScores, Scores
+from kernelproof.db.scores.records import Kernel, ProblemScores, Scores
 from kernelproof.report.layout import percent, ratio, scaled
 from kernelproof.report.web.facts import AttemptPage, Board
 from kernelproof.report.web.rendering import fragment
@@ -168,12 +167,6 @@ class Chart:
         if path:
             self.marks.append(Mark(f"{look} s{series}", path))
 
-    def bar(self, series: int, low: Place, high: Place) -> None:
-        """A rectangle between two corners."""
-        across, up = [_LEFT + self.x.at(x) * WIDTH for x in (low[0], high[0])], self._at(low).split()[1]
-        top = self._at(high).split()[1]
-        self.marks.append(Mark(f"fill s{series}", f"M{across[0]:.1f} {up}V{top}H{across[1]:.1f}V{up}z"))
-
     def point(self, series: int, place: Place, says: str = "", href: str | None = None) -> None:
         """A point of the series' shape."""
         self.marks.append(Mark(f"fill point s{series}", f"M{self._at(place)}{SHAPES[series]}", says, href))
@@ -221,8 +214,6 @@ MOST_CALLS = 300
 """Dots of one side in a chart of times."""
 _STEPS = 60
 """Values of p along a curve."""
-_BINS = 10
-"""Bars from one power of ten to the next."""
 _EDGE = 1.15
 """How far above the slowest block's median a chart of times ends."""
 _THIN = "the thin line: those with a kernel that is surely faster."
@@ -257,20 +248,14 @@ def board_pictures(board: Board, href: Callable[[int], str | None]) -> Pictures:
     """All charts of one board. `href`: attempt to where its page is, if anywhere."""
     models = charted(board.models)
     curves = [board.curves.get(scores.model) for scores in models]
-    reached = _speedups(board, models)
     of = f"{counted(len(models), 'model')}; the table of models has the figures"
     return Pictures(
         speed=_drawn(
             (
-                fast_p_curves(board, models),
+                fast_p(board, models),
                 f"Curves of fast_p for {of}",
                 "The part of the judged samples that is correct and faster than p (fast_p). A speedup of "
                 "unresolved pace counts as 1 at most.",
-            ),
-            (
-                distribution(reached),
-                f"Speedups of correct samples for {of}",
-                "Speedups of the correct samples that were timed; those beyond 0.01 or 100 at the edge.",
             ),
         ),
         roofline=_rooflines(board, models, href),
@@ -281,27 +266,10 @@ def board_pictures(board: Board, href: Callable[[int], str | None]) -> Pictures:
                 f"Problems that each model solves if a sample may have so many turns; {_THIN}",
             ),
             (
-                means_over_turns([found.turns if found else () for found in curves]),
-                f"Speedup after each number of turns, {of}",
-                "The geometric mean of the best speedups if a sample may have so many turns, over the "
-                "problems that were timed after the first turn already: the same ones at all points.",
-            ),
-            (
                 over_budgets([found.budgets if found else () for found in curves]),
                 f"Problems solved over the tokens that each may cost, {of}",
                 "Problems solved if the attempts on each may cost so many tokens, counted in the order in "
                 f"which they were begun; {_THIN}",
-            ),
-            (
-                _cost(models, [s.tokens_per_correct for s in models], "tokens for each correct sample"),
-                f"Tokens for each correct sample against speedup, {of}",
-                "Tokens of all attempts for each correct sample, against the geometric mean of the best "
-                "speedups over all problems.",
-            ),
-            (
-                _cost(models, [s.cost_per_correct for s in models], "dollars for each correct sample"),
-                f"Dollars for each correct sample against speedup, {of}",
-                "Dollars of all attempts for each correct sample, likewise.",
             ),
         ),
     )
@@ -321,34 +289,17 @@ def speedups(title: str, values: Iterable[float]) -> Axis:
     return Axis(title, low, high, [tick for tick in TICKS if low <= tick <= high], logarithmic=True)
 
 
-def _mean(values: Iterable[float], title: str = "speedup over all problems") -> Axis:
-    """An axis around some positive means, which need not begin at 0."""
-    every = list(values)
-    low, high = min(every), max(every)
-    room = max(0.08 * (high - low), 0.02 * high)
-    return linear(title, max(low - room, 0.0), high + room)
-
-
-def _speedups(board: Board, models: Sequence[Scores]) -> list[Sequence[float]]:
-    """The speedups of each model's correct samples."""
-    return [board.curves[s.model].speedups if s.model in board.curves else () for s in models]
-
-
-def fast_p_curves(board: Board, models: Sequence[Scores]) -> Chart | None:
-    """The curves of fast_p of some models of a board."""
-    return fast_p([scores.correct.whole for scores in models], _speedups(board, models))
-
-
-def fast_p(judged: Sequence[int], ratios: Sequence[Sequence[float]]) -> Chart | None:
+def fast_p(board: Board, models: Sequence[Scores]) -> Chart | None:
     """For each model the part of its judged samples that is correct and faster than p; None where nothing was
-    measured. `judged`: how many there are; `ratios`: the speedups of those that were measured, rising."""
+    measured."""
+    ratios = [board.curves[s.model].speedups if s.model in board.curves else () for s in models]
     if not any(ratios):
         return None
     x = speedups("p (speedup)", (each for some in ratios for each in some))
     every = [x.low * (x.high / x.low) ** (step / _STEPS) for step in range(_STEPS + 1)]
     lines = [
-        [(p, (len(some) - bisect_right(some, p)) / max(whole, 1)) for p in every]
-        for whole, some in zip(judged, ratios, strict=True)
+        [(p, (len(some) - bisect_right(some, p)) / max(scores.correct.whole, 1)) for p in every]
+        for scores, some in zip(models, ratios, strict=True)
     ]
     most = max(share for line in lines for _, share in line)
     chart = Chart(x, linear("samples faster than p", 0, most, lambda share: f"{100 * share:.3g}%"))
@@ -357,72 +308,13 @@ def fast_p(judged: Sequence[int], ratios: Sequence[Sequence[float]]) -> Chart | 
     return chart
 
 
-def distribution(ratios: Sequence[Sequence[float]]) -> Chart | None:
-    """A histogram: each model's speedups of measured correct samples, the models one upon another."""
-    if not any(ratios):
-        return None
-    x = speedups("speedup", (each for some in ratios for each in some))
-    lowest = math.ceil(_BINS * math.log10(x.low) - 1e-9)
-
-    def place(speedup: float) -> int:
-        # 1 is the edge of a bar: nothing slower shares it with something faster. A whole bar lies within.
-        held = min(max(speedup, x.low), x.high * 0.999)
-        return max(math.floor(_BINS * math.log10(held) + 1e-9), lowest)
-
-    counts = [Counter(map(place, some)) for some in ratios]
-    height: Counter[int] = sum(counts, Counter())
-    chart = Chart(x, linear("correct samples", 0, max(height.values()), whole=True))
-    below: Counter[int] = Counter()
-    for series, count in enumerate(counts):
-        for step, number in count.items():
-            left, right = 10 ** (step / _BINS), min(10 ** ((step + 1) / _BINS), x.high)
-            chart.bar(series, (left, below[step]), (right, below[step] + number))
-            below[step] += number
-    return chart
-
-
-def _cost(models: Sequence[Scores], costs: Sequence[Mean], title: str) -> Chart | None:
-    """What a correct sample costs, against the speedup over all problems; None for fewer than two models: a
-    point alone shows no more than the table."""
-    values = [
-        (series, (cost.value, scores.geometric_mean_all.value))
-        for series, (scores, cost) in enumerate(zip(models, costs, strict=True))
-        if cost.value and scores.geometric_mean_all.value
-    ]
-    if len(values) < 2:
-        return None
-    chart = Chart(
-        logarithmic(title, (cost for _, (cost, _) in values), short), _mean(mean for _, (_, mean) in values)
-    )
-    for series, place in values:
-        chart.point(series, place)
-    return chart
-
-
 def over_turns(curves: Sequence[Sequence[TurnsPoint]]) -> Chart | None:
     """Problems that are solved, and surely faster, after the first N turns; None where no sample has a second
     turn."""
-    if (x := _turns(curves)) is None:
-        return None
-    return _counts(x, [[(p.turns, p.solved, p.faster) for p in curve] for curve in curves], steps=False)
-
-
-def means_over_turns(curves: Sequence[Sequence[TurnsPoint]]) -> Chart | None:
-    """The speedup over the same problems after the first N turns; None where no sample has a second turn, or
-    nothing was timed after the first."""
-    x = _turns(curves)
-    means = [[(p.turns, p.mean) for p in curve if p.mean is not None] for curve in curves]
-    if x is None or not any(means):
-        return None
-    chart = Chart(x, _mean((mean for line in means for _, mean in line), "speedup over the same problems"))
-    for series, line in enumerate(means):
-        chart.line(series, line, knots=True)
-    return chart
-
-
-def _turns(curves: Sequence[Sequence[TurnsPoint]]) -> Axis | None:
     most = max((point.turns for curve in curves for point in curve), default=0)
-    return Axis("turns allowed", 0.5, most + 0.5, range(1, most + 1)) if most > 1 else None
+    if most < 2:
+        return None
+    return _counts(Axis("turns allowed", 0.5, most + 0.5, range(1, most + 1)), curves, steps=False)
 
 
 def over_budgets(curves: Sequence[Sequence[TokensPoint]]) -> Chart | None:
@@ -431,8 +323,7 @@ def over_budgets(curves: Sequence[Sequence[TokensPoint]]) -> Chart | None:
     budgets = {point.tokens for curve in curves for point in curve}
     if len(budgets) < 2:
         return None
-    x = logarithmic("tokens for each problem", budgets, short)
-    return _counts(x, [[(p.tokens, p.solved, p.faster) for p in curve] for curve in curves], steps=True)
+    return _counts(logarithmic("tokens for each problem", budgets, short), curves, steps=True)
 
 
 def _counts(x: Axis, curves: Sequence[Sequence[tuple[float, int, int]]], *, steps: bool) -> Chart:

@@ -20,7 +20,7 @@ from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store
 from kernelproof.errors import writing
 from kernelproof.report.findings import finding
-from kernelproof.report.web.charts import SHAPES, Mark, apart, charted, fast_p_curves, plain, speedups
+from kernelproof.report.web.charts import SHAPES, Mark, apart, charted, fast_p, plain, speedups
 from kernelproof.report.web.facts import Board, closing_line, gather, headline
 from kernelproof.report.web.rendering import file, fragment
 from kernelproof.types import Interval, Pace
@@ -170,7 +170,7 @@ def figures(board: Board, title: str | None = None) -> dict[str, str]:
             title, closing_line(board), forest(forest_rows(board, lambda _: None), WIDE, title), ()
         )
     }
-    curves = fast_p_curves(board, models)
+    curves = fast_p(board, models)
     if curves is not None:
         said = "Samples that are correct and faster than p"
         found["fast_p"] = _figure(title, said, curves.drawn(said), [scores.model for scores in models])

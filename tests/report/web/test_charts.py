@@ -15,7 +15,6 @@ from kernelproof.report.web.charts import (
     Chart,
     Placed,
     beside_roofline,
-    distribution,
     linear,
     logarithmic,
     roofline,
@@ -118,19 +117,6 @@ def test_rounds_show_medians_and_hold_a_hiccup_at_the_edge() -> None:
     calls = [ms for dots in places(chart, "dots") for _, ms in dots]
     assert len(calls) == 11
     assert max(calls) == pytest.approx(1.15 * 4.5, abs=0.05)
-
-
-def test_a_histogram_counts_each_sample_once() -> None:
-    chart = distribution([(0.001, 0.5, 1.0, 1.05), (), (1.05, 1e6)])
-    assert chart is not None
-    heights = []
-    for mark in chart.marks:
-        found = re.fullmatch(f"M{NUMBER} {NUMBER}V{NUMBER}H{NUMBER}V{NUMBER}z", mark.path)
-        assert found is not None
-        heights.append((float(found[2]) - float(found[3])) / chart.height * chart.y.high)
-        assert LEFT <= float(found[1]) < float(found[4]) <= LEFT + WIDTH + 0.1
-    assert sum(heights) == pytest.approx(6, abs=0.1)
-    assert chart.y.high == 3, "two models upon another"
 
 
 @given(st.lists(st.floats(1e-6, 1e15), min_size=1, max_size=5))
