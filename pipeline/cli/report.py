@@ -11,8 +11,9 @@ from kernelproof.cli.options import FilterOptions, OutputOption, StorageOptions
 from kernelproof.report.plain import say
 
 if TYPE_CHECKING:
-    from kernelproof.db.scores.filters import Filters
-    from kernelproof.db.store import Store
+    from collections.abc import Sequence
+
+    from kernelproof.report.web.facts import Board
 
 
 def report(
@@ -28,23 +29,25 @@ def report(
 ) -> None:
     """Write the results as one HTML file that needs no network: tables, charts, kernels with evidence."""
     from kernelproof.db.store import open_store
+    from kernelproof.report.web.facts import gather
     from kernelproof.report.web.pages import board, write
     from kernelproof.runs.bundles.writer import bundle_bytes
 
     filters = options.filters()
     with open_store(storage.database, only_read=True) as store:
-        content = board(store, filters, kernels=kernels, title=title, bundler=bundle_bytes)
-        drawn = _figures(store, filters, figures, title) if figures else []
+        found = gather(store, filters, kernels, bundle_bytes)
+        content = board(store, filters, report=found, title=title)
+    drawn = _figures(found.boards, figures, title) if figures else []
     say(f"{output}: {write(content, output) / 1000:,.0f} kB")
     for path in drawn:
         say(str(path))
 
 
-def _figures(store: Store, filters: Filters, folder: Path, title: str | None) -> list[Path]:
+def _figures(boards: Sequence[Board], folder: Path, title: str | None) -> list[Path]:
     from kernelproof.errors import install_command
     from kernelproof.report.web.figures import write_figures
 
-    paths = write_figures(store, filters, folder, title)
+    paths = write_figures(boards, folder, title)
     if all(path.suffix == ".svg" for path in paths):
         say(f"no PNG: vl-convert is missing; {install_command('figures')}", err=True)
     return paths

@@ -117,10 +117,14 @@ def lowered(speedup: float, pace: Pace | str) -> str:
     return "counts as 1" if pace == Pace.UNRESOLVED and speedup > 1 else ""
 
 
-def tally(paces: Iterable[Pace | str]) -> str:
-    """`6 faster · 1 same · 2 slower · 2 unresolved`; empty for none."""
-    counts = Counter(map(Pace, paces))
-    return SEPARATOR.join(f"{counts[pace]} {pace}" for pace in Pace if counts[pace])
+NOT_TIMED, NOT_SOLVED = "not timed", "not solved"
+"""Of a problem without a pace: it has a correct kernel, or none."""
+
+
+def tally(results: Iterable[str]) -> str:
+    """Paces, and what has none: `6 faster · 2 slower · 2 unresolved · 1 not solved`; empty for none."""
+    counts = Counter(map(str, results))
+    return SEPARATOR.join(f"{counts[word]} {word}" for word in (*Pace, NOT_TIMED, NOT_SOLVED) if counts[word])
 
 
 def gain_words(

@@ -32,6 +32,8 @@ from kernelproof.db.scores.reported_results import ClaimedResult, Claims, ClaimT
 from kernelproof.report.export.files import Typeset
 from kernelproof.report.findings import (
     BOUNDED,
+    NOT_SOLVED,
+    NOT_TIMED,
     SEPARATOR,
     against,
     bounded,
@@ -209,6 +211,13 @@ def _print_empty(board: Leaderboard, console: Console) -> None:
         )
 
 
+def outcome(problem: ProblemScores) -> str:
+    """The pace of its best kernel, or why it has none."""
+    if problem.best is not None:
+        return problem.best.pace
+    return NOT_TIMED if problem.correct.part else NOT_SOLVED
+
+
 class Row(NamedTuple):
     """A kernel in its table; of a problem the best one that there is."""
 
@@ -234,8 +243,7 @@ def kernel_rows(board: Leaderboard, place: Place, details: Details) -> list[Row]
         edited = versions[p.problem_id] > 1  # an edited problem is another problem
         name = p.problem_id + (f" @{p.problem_sha256[:8]}" if edited else "")
         correct = f"{p.correct.part}/{p.correct.whole}"
-        missing = "not timed" if p.correct.part else "none correct"
-        rows.append(_row(Row(name, p.problem, p.best, correct, missing=missing), details))
+        rows.append(_row(Row(name, p.problem, p.best, correct, missing=outcome(p)), details))
     some = [k for k in board.kernels if place_of(k) == place]
     return rows + [_row(Row(k.problem_id, k.problem, k.kernel), details) for k in some]
 
@@ -357,10 +365,10 @@ def closing(rows: Sequence[Row]) -> list[str]:
     kernels = [row.kernel for row in rows if row.kernel]
     if not rows:
         return []
-    missing = Counter(row.missing for row in rows if row.kernel is None)
-    said = [tally(k.pace for k in kernels), *(f"{count} {word}" for word, count in missing.items())]
     noun = "problem" if rows[0].correct else "kernel"
-    lines = [f"{counted(len(rows), noun)}: {SEPARATOR.join(filter(None, said))}"]
+    lines = [
+        f"{counted(len(rows), noun)}: {tally(row.kernel.pace if row.kernel else row.missing for row in rows)}"
+    ]
     best = max(kernels, key=lambda k: resolved(k.interval.low, k.pace), default=None)
     if best is not None:
         number = best.attempt_id

@@ -41,11 +41,11 @@ def test_tables_show_the_best_of_each_problem_and_each_models_rates(filled: Stor
     assert first[1:5] == ["softmax", "2.00×", "[1.98,", "2.02]"]
     assert " ".join(first[5:]).endswith("faster 0.500 ms against 1.00 ms 1/2 replay:[bold]odd model[/bold] 1")
     second = next(line.split() for line in lines if line.startswith("level1/2"))
-    assert second == ["level1/2", "softmax", "-", "none", "correct", "0/1"]
+    assert second == ["level1/2", "softmax", "-", "not", "solved", "0/1"]
     model, funnel = (line for line in lines if line.startswith("replay"))
     for figure in ("1/3", "33.3 %", "25.0 %", "2.00×", "1/2"):
         assert figure in model
-    assert lines[-2] == "2 problems: 1 faster · 1 none correct"
+    assert lines[-2] == "2 problems: 1 faster · 1 not solved"
     assert lines[-1] == "the best: kernelproof show 1; to measure it again: kernelproof reproduce 1"
     assert " ".join(funnel.split()[2:]) == "3 3 3 2 90 1 build_error, 1 correct, 1 wrong_output"
 

@@ -176,17 +176,23 @@ class Chart:
         across = f"{_LEFT + self.x.at(x) * WIDTH:.1f}"
         self.marks.append(Mark("rule", f"M{across} {_TOP}V{_TOP + self.height}"))
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the drawing in pixels, axes included."""
+        return _LEFT + WIDTH + _RIGHT, _TOP + self.height + _BOTTOM
+
     def drawn(self, title: str) -> Markup:
         """The SVG. `title`: what a screen reader says of it, in a sentence."""
         right, bottom = _LEFT + WIDTH, _TOP + self.height
+        width, height = self.size
         across = [(f"{_LEFT + self.x.at(t) * WIDTH:.1f}", self.x.label(t)) for t in self.x.ticks]
         up = [(f"{_TOP + (1 - self.y.at(t)) * self.height:.1f}", self.y.label(t)) for t in self.y.ticks]
         labels = [(x, bottom + 16, "middle", text) for x, text in apart(across)]
         facts = {
             "title": title,
             "role": "group" if any(mark.says for mark in self.marks) else "img",  # an image has no parts
-            "width": right + _RIGHT,
-            "height": bottom + _BOTTOM,
+            "width": width,
+            "height": height,
             "grid": "".join(f"M{x} {_TOP}V{bottom}" for x, _ in across)
             + "".join(f"M{_LEFT} {y}H{right}" for y, _ in up),
             "frame": f"M{_LEFT} {_TOP}V{bottom}H{right}",

@@ -15,9 +15,9 @@ from kernelproof.db.scores.records import Evidence, Mean, ProblemScores, Rate, S
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import UsageError
-from kernelproof.report.findings import SEPARATOR, speedup_and_interval, tally
+from kernelproof.report.findings import speedup_and_interval, tally
 from kernelproof.report.layout import between, percent, percents_between, ratio, share
-from kernelproof.report.leaderboard import audit_of, nothing, place_of, places, remarks, title_of
+from kernelproof.report.leaderboard import audit_of, nothing, outcome, place_of, places, remarks, title_of
 from kernelproof.types import Pace, Verification
 from kernelproof.types.measurement import resolved
 from kernelproof.wording import counted
@@ -317,11 +317,7 @@ def _problems(board: Board) -> list[str]:
 
 def closing_line(board: Board) -> str:
     """`6 faster · 2 slower · 2 unresolved · 1 not solved`."""
-    paces = [problem.best.pace for problem in board.problems if problem.best is not None]
-    solved = sum(problem.correct.part > 0 for problem in board.problems)
-    rest = {"not timed": solved - len(paces), "not solved": len(board.problems) - solved}
-    said = [tally(paces), *(f"{count} {words}" for words, count in rest.items() if count > 0)]
-    return SEPARATOR.join(filter(None, said))
+    return tally(map(outcome, board.problems))
 
 
 def rate(value: Rate) -> str:

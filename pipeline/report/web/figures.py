@@ -16,12 +16,11 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from kernelproof.db.scores.filters import Filters
-from kernelproof.db.store import Store
 from kernelproof.errors import writing
 from kernelproof.report.findings import finding
+from kernelproof.report.leaderboard import outcome
 from kernelproof.report.web.charts import SHAPES, Mark, apart, charted, fast_p, plain, speedups
-from kernelproof.report.web.facts import Board, closing_line, gather, headline
+from kernelproof.report.web.facts import Board, closing_line, headline
 from kernelproof.report.web.rendering import file, fragment
 from kernelproof.types import Interval, Pace
 
@@ -57,6 +56,11 @@ class Layout:
     look: str
     """Its class in style.css."""
 
+    @property
+    def width(self) -> int:
+        """Of all three."""
+        return self.left + self.plot + self.right
+
 
 WIDE = Layout(240, 620, 340, "wide")
 NARROW = Layout(66, 200, 94, "narrow")
@@ -69,7 +73,7 @@ def forest_rows(board: Board, href: Callable[[int], str | None]) -> list[Row]:
     for problem in board.problems:
         best, name = problem.best, f"{problem.problem_id} {problem.problem}"
         if best is None:
-            words = "correct, not timed" if problem.correct.part else "not solved"
+            words = outcome(problem)
             rows.append(Row(name, None, None, None, words, f"{name}: {words}", None))
             continue
         evidence = board.evidence.get(best.verification_id)
@@ -80,12 +84,17 @@ def forest_rows(board: Board, href: Callable[[int], str | None]) -> list[Row]:
     return sorted(rows, key=lambda row: -(row.speedup or 0.0))
 
 
+def _step(rows: Sequence[Row]) -> int:
+    """Pixels from one row to the next."""
+    return max(_LEAST_ROW, min(_ROW, _ROWS_HEIGHT // max(len(rows), 1)))
+
+
 def forest(rows: list[Row], layout: Layout, title: str) -> Markup:
     """The SVG. `title`: what a screen reader says of it, in a sentence."""
-    step = max(_LEAST_ROW, min(_ROW, _ROWS_HEIGHT // max(len(rows), 1)))
+    step = _step(rows)
     labelled = step >= _LABELLED_ROW
     if not labelled:  # names and figures are in the words of each mark, and in the table of problems
-        layout = Layout(20, sum((layout.left, layout.plot, layout.right)) - 40, 20, layout.look)
+        layout = Layout(20, layout.width - 40, 20, layout.look)
     ends = [end for row in rows if row.interval for end in (row.interval.low, row.interval.high)]
     axis = speedups("speedup", ends)
 
@@ -112,7 +121,7 @@ def forest(rows: list[Row], layout: Layout, title: str) -> Markup:
     facts = {
         "title": title,
         "look": layout.look,
-        "width": sum((layout.left, layout.plot, layout.right)),
+        "width": layout.width,
         "height": bottom + _BOTTOM,
         "grid": "".join(f"M{x} {_TOP}V{bottom}" for x, _ in ticks),
         "one": f"M{one} {_TOP - 6}V{bottom}",
@@ -140,14 +149,13 @@ SCALE = 2.0
 """Pixels of a PNG for each of an SVG's."""
 
 
-def write_figures(store: Store, filters: Filters, folder: Path, title: str | None = None) -> list[Path]:
+def write_figures(boards: Sequence[Board], folder: Path, title: str | None = None) -> list[Path]:
     """Writes `forest` and `fast_p` into a folder, which is made where there is none, as .svg, and as .png
     where vl-convert is installed; with a number where there are several boards. Their paths. `title`: None:
     what the data say.
 
-    Raises UsageError when no finished attempt passes the filters, MachineError where they cannot be written.
+    Raises MachineError where they cannot be written.
     """
-    boards = gather(store, filters).boards
     written = []
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -165,15 +173,15 @@ def write_figures(store: Store, filters: Filters, folder: Path, title: str | Non
 def figures(board: Board, title: str | None = None) -> dict[str, str]:
     """The figures of a board by their names, each as an SVG that needs nothing else."""
     title, models = title or headline(board), charted(board.models)
-    found = {
-        "forest": _figure(
-            title, closing_line(board), forest(forest_rows(board, lambda _: None), WIDE, title), ()
-        )
-    }
+    rows = forest_rows(board, lambda _: None)
+    size = WIDE.width, _TOP + _step(rows) * len(rows) + _BOTTOM
+    found = {"forest": _figure(title, closing_line(board), forest(rows, WIDE, title), size)}
     curves = fast_p(board, models)
     if curves is not None:
         said = "Samples that are correct and faster than p"
-        found["fast_p"] = _figure(title, said, curves.drawn(said), [scores.model for scores in models])
+        found["fast_p"] = _figure(
+            title, said, curves.drawn(said), curves.size, [scores.model for scores in models]
+        )
     return found
 
 
@@ -186,11 +194,9 @@ def as_png(svg: str) -> bytes | None:
     return bytes(vl_convert.svg_to_png(svg, scale=SCALE))
 
 
-def _figure(title: str, line: str, drawn: Markup, series: Sequence[str]) -> str:
-    """A drawing below a title and a line. `series`: names for a legend."""
-    size = re.search(r'width="(\d+)" height="(\d+)"', drawn)
-    assert size is not None
-    width, height = int(size[1]), int(size[2])
+def _figure(title: str, line: str, drawn: Markup, size: tuple[int, int], series: Sequence[str] = ()) -> str:
+    """A drawing of a size, in pixels, below a title and a line. `series`: names for a legend."""
+    width, height = size
     lines = textwrap.wrap(title, width // 10)
     top = 24 * len(lines) + 34 + 20 * len(series)
     facts = {

@@ -38,6 +38,7 @@ from kernelproof.report.web.facts import (
     AttemptPage,
     Board,
     Bundler,
+    Report,
     attempt_page,
     badges,
     closing_line,
@@ -89,13 +90,12 @@ def board(
     filters: Filters,
     *,
     base: str | None = None,
-    kernels: int = 0,
+    report: Report | None = None,
     title: str | None = None,
-    bundler: Bundler | None = None,
 ) -> Content:
     """The leaderboard. `base`: the address below which attempts have pages; None for a file, which has
-    sections of up to `kernels` of the best kernels instead, with the bundles that `bundler` makes. `title`:
-    the page's; None: what the data say.
+    sections of the report's kernels instead. `report`: what `gather` found for the filters; None: it is asked
+    now. `title`: the page's; None: what the data say.
 
     Raises UsageError for a file without anything in it; a served board says why there is nothing.
     """
@@ -103,7 +103,7 @@ def board(
     links = [("The newest attempts", "#newest-title")] if newest else []
     facts: dict[str, object] = {"newest": newest, "more": _address(base, filters), "base": base}
     try:
-        report = gather(store, filters, kernels, bundler)
+        report = report or gather(store, filters)
     except UsageError as error:
         if base is None:
             raise

@@ -9,6 +9,7 @@ import pytest
 
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store
+from kernelproof.report.web.facts import gather
 from kernelproof.report.web.pages import board, in_file
 from kernelproof.runs.bundles.writer import bundle_bytes
 from kernelproof.types import Status
@@ -66,10 +67,12 @@ def _repaired(store: Store) -> None:
 @pytest.fixture(scope="session")
 def good(filled: Store) -> str:
     """The page of it."""
-    return in_file(board(filled, Filters(), kernels=20, bundler=bundle_bytes))
+    return in_file(board(filled, Filters(), report=gather(filled, Filters(), 20, bundle_bytes)))
 
 
 @pytest.fixture(scope="session")
 def hostile(hostile_store: Store) -> str:
     """A page whose every text is hostile."""
-    return in_file(board(hostile_store, Filters(), kernels=len(TEXTS), bundler=bundle_bytes))
+    return in_file(
+        board(hostile_store, Filters(), report=gather(hostile_store, Filters(), len(TEXTS), bundle_bytes))
+    )

@@ -111,7 +111,7 @@ def test_many_problems_are_one_picture(store: Store) -> None:
 
 
 def test_figures_are_svg_that_needs_nothing_else(varied: Store, tmp_path: Path) -> None:
-    paths = write_figures(varied, Filters(), tmp_path / "new" / "folder")
+    paths = write_figures(gather(varied, Filters()).boards, tmp_path / "new" / "folder")
     assert [path.name for path in paths] == ["forest.svg", "forest.png", "fast_p.svg", "fast_p.png"]
     for path in paths:
         if path.suffix == ".png":
@@ -128,7 +128,7 @@ def test_without_a_converter_there_are_svg_files_and_a_hint(
     varied: Store, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    paths = write_figures(varied, Filters(), workspace / "figures")
+    paths = write_figures(gather(varied, Filters()).boards, workspace / "figures")
     assert [path.suffix for path in paths] == [".svg", ".svg"]
 
 

@@ -14,7 +14,7 @@ from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store, open_store
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.report.plain import clean, visible
-from kernelproof.report.web.facts import MOST_BUNDLE
+from kernelproof.report.web.facts import MOST_BUNDLE, gather
 from kernelproof.report.web.pages import board, in_file, write
 from kernelproof.runs.bundles.writer import bundle_bytes, bundled, write_bundle
 from kernelproof.types import SandboxReport, Status
@@ -69,7 +69,7 @@ def test_badges_say_only_what_is_stored(store: Store) -> None:
 
 
 def test_a_bundle_is_in_the_page_as_it_is_in_a_file(filled: Store, tmp_path: Path) -> None:
-    page = in_file(board(filled, Filters(), kernels=1, bundler=bundle_bytes))
+    page = in_file(board(filled, Filters(), report=gather(filled, Filters(), 1, bundle_bytes)))
     ((name, data),) = re.findall(r'<a download="(.*?)" href="data:application/zip;base64,([\w+/=]+)">', page)
     assert name == "attempt-5.bundle"
     write_bundle([bundled(filled, 5)], tmp_path / name)
@@ -78,7 +78,9 @@ def test_a_bundle_is_in_the_page_as_it_is_in_a_file(filled: Store, tmp_path: Pat
 
 
 def test_a_large_bundle_stays_out_of_the_page(filled: Store) -> None:
-    page = in_file(board(filled, Filters(), kernels=1, bundler=lambda *_: bytes(MOST_BUNDLE + 1)))
+    page = in_file(
+        board(filled, Filters(), report=gather(filled, Filters(), 1, lambda *_: bytes(MOST_BUNDLE + 1)))
+    )
     assert "data:application/zip" not in page
     assert "kernelproof bundle 5 -o attempt-5.bundle" in Parsed(page).text
 
@@ -94,7 +96,7 @@ def test_kernels_come_by_their_claims_and_differ_from_their_parents(good: str) -
 
 
 def test_fewer_kernels_are_said(filled: Store) -> None:
-    found = in_file(board(filled, Filters(), kernels=2))
+    found = in_file(board(filled, Filters(), report=gather(filled, Filters(), 2)))
     assert found.count('class="kernel"') == 2
     assert "3 more kernels left out" in Parsed(found).text
 
