@@ -28,6 +28,7 @@ BACKEND = Backend(
         longest_block_ms=10.0,
         # Two processes that take turns on a processor evict each other's lines from its caches.
         alone_slack=1.10,
+        loop_slack=None,  # nothing of a candidate's works on while it is held
         # The difference between pairs of processes depends on the machine and on its other load.
         session_least=0.01,
         session_device_spreads=3.0,

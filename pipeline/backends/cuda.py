@@ -19,6 +19,7 @@ BACKEND = Backend(
     timing=Timing(
         longest_block_ms=60.0,
         alone_slack=1.005,
+        loop_slack=1.25,
         session_least=0.004,
         session_device_spreads=0.0,
         session_ms=0.0002,

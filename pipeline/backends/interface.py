@@ -25,6 +25,9 @@ class Timing:
     """Blocks longer than this (milliseconds) hold fewer calls."""
     alone_slack: float
     """The baseline's time beside the candidate counts up to this multiple of its time alone."""
+    loop_slack: float | None
+    """What the baseline's loop costs a call besides counts up to this multiple of its cost alone; None: all
+    of it counts."""
     session_least: float
     """What another pair of processes, other addresses and another minute change: at least this fraction."""
     session_device_spreads: float

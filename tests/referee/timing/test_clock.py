@@ -255,6 +255,34 @@ def test_work_that_is_left_for_the_baselines_block_to_wait_for_gains_nothing(lef
     assert claim.conclude(rounds, backend="cuda", alone=alone(1.0)).speedup <= claim.REACH + 1e-9
 
 
+@given(st.floats(1.3, 5.0))
+def test_a_loop_of_the_baseline_that_is_slowed_alike_in_both_orders_hides_no_work(slowed: float) -> None:
+    """As copies do that a candidate has queued before it is held: the baseline's calls are left alone, and
+    what its loop costs besides is `slowed` times as much, in every round. As much is hidden in each call."""
+    hidden = min(0.9, 0.5 * (slowed - 1))
+    rounds = [
+        clock.Round(order, [1.0] * 8, [1.0 - hidden] * 8, 8 * 1.5, 8 * (1.0 + 0.5 * slowed))
+        for order in ("BC", "CB") * 12
+    ]
+    told = claim.conclude(rounds, backend="cuda", alone=alone(1.0, calls=8))
+    slack = claim.timing_of("cuda").loop_slack
+    assert slack is not None
+    assert told.speedup <= claim.REACH / (1 - 0.5 * (slack - 1)) + 1e-9
+
+
+@given(st.floats(0.9, 1.2), st.floats(1.0, 3.0))
+def test_a_loop_that_costs_a_tenth_more_beside_an_honest_candidate_takes_no_claim_away(
+    dearer: float, speedup: float
+) -> None:
+    loop = 0.5 * dearer
+    rounds = [
+        clock.Round(order, [1.0] * 8, [1 / speedup] * 8, 8 * (1 / speedup + loop), 8 * (1.0 + loop))
+        for order in ("BC", "CB") * 12
+    ]
+    told = claim.conclude(rounds, backend="cuda", alone=alone(1.0, calls=8))
+    assert told.speedup == pytest.approx(speedup)
+
+
 def test_a_baseline_that_was_disturbed_in_every_second_round_claims_nothing() -> None:
     rounds = [clock.Round("BC", [b] * 4, [1.0] * 4, 6.0, 4 * b + 2) for b in (1.0, 5.0) * 6]
     told = claim.conclude(rounds, backend="cuda", alone=alone(1.0))

@@ -1,4 +1,5 @@
-"""What a candidate does while it is held counts as time of its block, and convicts it where it is work."""
+"""What a candidate does while it is held counts as time of its block, and convicts it where it is work; and
+attacks on what the referee keeps from it, with less kept than usual."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from kernelproof.types import Problem, Status, Verification, VerifySettings
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import learn_toolchain
 from kernelproof.verifier.referee.session import Tools, WarmState
+from kernelproof.verifier.referee.timing import rounds
 from kernelproof.verifier.referee.verdict import verify
 from kernelproof.verifier.sandbox import pausing, probe, seccomp
 from kernelproof.verifier.workers.client import Contestant
@@ -75,3 +77,46 @@ def test_who_is_continued_by_the_kernels_timer_gains_nothing(
         assert "could not be held still" in judged.reason
     else:
         assert judged.status is Status.CHEATING and judged.reason.startswith("held_still")
+
+
+ZEROES_UNWATCHED = (
+    as_candidate(PROBLEM)
+    + """
+
+def run(forward, slots, flush, device, places, *, at_once=False):
+    with torch.no_grad():
+        before = [slot.arguments[0].clone() for slot in slots]
+        values = [forward(x) for x in before]
+        for slot, x, value, (place,) in zip(slots, before, values, places(), strict=True):
+            place.copy_(value)
+            if torch.equal(slot.arguments[0], x):  # the watched slot's were destroyed
+                slot.arguments[0].zero_()
+        return [0.5] * len(slots)
+
+
+loop.run_block = run
+"""
+)
+
+
+def test_inputs_of_which_the_referee_keeps_no_copy_are_compared_too(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of slots above 256 MiB only the watched one's inputs were compared: the others could be made easy for
+    itself, or hard for the baseline, before its turn. They could be, if more than one slot of them fits."""
+    monkeypatch.setattr(rounds, "PRIVATE_BYTES", 0)
+    source = "from kernelproof.verifier.contestant import loop\n" + ZEROES_UNWATCHED
+    judged = verdict(written(tmp_path, PROBLEM), source, tools)
+    assert (judged.status, judged.reason.partition(":")[0]) == (Status.MUTATED_INPUT, "timed_inputs"), (
+        judged.reason
+    )
+
+
+def test_an_honest_program_changes_no_inputs_of_which_no_copy_is_kept(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds, "PRIVATE_BYTES", 0)
+    problem = text("return torch.nan_to_num(torch.relu(x))", "torch.where(torch.rand(99, 9) < 0.1, nan, 1.0)")
+    problem = problem.replace("import torch\n", "import torch\n\nnan = float('nan')\n", 1)
+    judged = verdict(written(tmp_path, problem), as_candidate(problem), tools)
+    assert judged.status is Status.CORRECT, judged.reason

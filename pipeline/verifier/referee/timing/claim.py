@@ -92,19 +92,22 @@ def bounded(rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]], backe
     """The rounds, with the baseline in each no slower than it is alone, apart from the slack.
 
     `alone`: its blocks after a pair's candidate was gone, by the pair's number. A call counts with
-    the backend's `alone_slack` times the median alone at most. The cost of its block besides is
-    not bounded so: alone it is a tenth less, beside honest candidates too; `reached` looks at that.
+    the backend's `alone_slack` times the median alone at most, and what a call costs its loop besides with
+    `loop_slack` times: alone that is a tenth less, beside honest candidates too. A candidate that is held can
+    have the device's copy engines work on, which slows the loop and leaves the calls alone.
     """
-    slack = timing_of(backend).alone_slack
-    return [_bounded(r, alone.get(r.session) or (), slack) for r in rounds]
+    return [_bounded(r, alone.get(r.session) or (), timing_of(backend)) for r in rounds]
 
 
-def _bounded(r: Round, alone: Sequence[Alone], slack: float) -> Round:
+def _bounded(r: Round, alone: Sequence[Alone], timing: Timing) -> Round:
     if not alone:
         return r
-    most = slack * median(clock.call_ms(block.calls) for block in alone)
+    most = timing.alone_slack * median(clock.call_ms(block.calls) for block in alone)
     calls = [min(1.0, most / clock.call_ms(r.baseline)) * ms for ms in r.baseline]
-    return replace(r, baseline=calls, baseline_host_ms=r.baseline_host_ms - sum(r.baseline) + sum(calls))
+    loop = r.baseline_host_ms - sum(r.baseline)
+    if timing.loop_slack is not None:
+        loop = min(loop, timing.loop_slack * median(block.beside_ms for block in alone) * len(calls))
+    return replace(r, baseline=calls, baseline_host_ms=loop + sum(calls))
 
 
 def reached(rounds: Sequence[Round], backend: str, device_spread: float = 0.0) -> Reached:

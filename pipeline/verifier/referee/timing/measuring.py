@@ -351,6 +351,8 @@ class Measuring:
         slowed, allowed = pace.slowed_by(rounds, alone), claim.timing_of(self.settings.backend).slowed
         beside, after = clock.baseline_ms(rounds), median(clock.call_ms(block.calls) for block in alone)
         figures = {"beside_ms": beside, "alone_ms": after, "slowed_by": slowed}
+        figures["loop_beside_ms"] = clock.loop_cost_ms(rounds)
+        figures["loop_alone_ms"] = median(block.beside_ms for block in alone)
         seen = f"{beside:.4g} ms beside it, {after:.4g} ms after it was gone"
         if pace.much_slowed(rounds, self.timed.alone):
             seen = f"{seen}, in every pair of processes: something disturbed the baseline"
