@@ -44,7 +44,7 @@ from kernelproof.verifier.contestant.extensions import (
 )
 from kernelproof.verifier.contestant.loop import Forward, Slot
 from kernelproof.verifier.contestant.profiling import Watched, add_first_calls
-from kernelproof.verifier.contestant.random_draws import large_draws
+from kernelproof.verifier.contestant.weight_draws import constructed
 
 MODULE = "candidate"
 """The candidate's module name."""
@@ -233,10 +233,10 @@ class Runner:
 
     def _construct(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         arguments = self._decode(message["arguments"])
-        torch.manual_seed(int(message["seed"]))
-        with large_draws(self._device):
-            model = self._module.__dict__[message["class"]](*arguments)
-        model = model.to(self._device)
+        seed = int(message["seed"])
+        torch.manual_seed(seed)
+        make = self._module.__dict__[message["class"]]
+        model = constructed(lambda: make(*arguments), seed, self._device).to(self._device)
         self._model = model
         state = model.state_dict()
         return {"state": {k: [encoding.dtype_name(v.dtype), list(v.shape)] for k, v in state.items()}}

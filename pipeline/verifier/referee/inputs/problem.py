@@ -18,7 +18,8 @@ from kernelproof.errors import UsageError
 from kernelproof.types import Problem
 from kernelproof.verifier.contestant.encoding import leaves, ordered, tensors
 from kernelproof.verifier.contestant.loop import is_number
-from kernelproof.verifier.contestant.random_draws import draws_noticed, large_draws, seed_torch
+from kernelproof.verifier.contestant.random_draws import draws_noticed, seed_torch
+from kernelproof.verifier.contestant.weight_draws import constructed
 
 _counter = itertools.count()
 
@@ -53,14 +54,15 @@ class LoadedProblem:
 
     def construct(self, seed: int, device: torch.device) -> torch.nn.Module:
         """A reference model whose weights come from `seed`, on `device`. It is constructed on the CPU; large
-        weights are drawn on a GPU, as in contestants.
+        weights are drawn on a GPU, and constant ones are drawn at all, as in contestants.
 
         Train or eval mode is what the problem sets. Raises ProblemError.
         """
         arguments = self.init_arguments()
         seed_torch(seed)
-        with large_draws(device):
-            model = self._guarded("Model(...)", lambda: self._module.Model(*arguments))
+        model = self._guarded(
+            "Model(...)", lambda: constructed(lambda: self._module.Model(*arguments), seed, device)
+        )
         if not isinstance(model, torch.nn.Module):
             raise ProblemError(f"{self.problem.id}: Model is no torch.nn.Module")
         return model.to(device)
