@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
+from kernelproof.types import CheckOutcome
 from kernelproof.verifier.contestant.encoding import tensors
-from kernelproof.verifier.referee.checks.probes import Reshaped, Shapes
+from kernelproof.verifier.referee.checks.probes import Reshaped, Shapes, note_large_indices
 from kernelproof.verifier.referee.inputs.structure import Forms
+from kernelproof.verifier.referee.ledger import Ledger
+from tests.referee.test_malformed import REQUEST
 
 
 def every_shape(arguments: list[Any]) -> list[Reshaped]:
@@ -90,3 +94,13 @@ def test_offsets_that_grow_stay_in_order() -> None:
     for other in every_shape([offsets, torch.rand(40)]):
         for way in other.ways:
             assert bool((tensors(way())[0].diff() >= 0).all())
+
+
+@pytest.mark.parametrize(("extra", "outcome"), [(0, CheckOutcome.NOT_APPLICABLE), (1, CheckOutcome.PASS)])
+def test_a_verdict_says_whether_indices_went_beyond_an_int(extra: int, outcome: CheckOutcome) -> None:
+    ledger = Ledger(REQUEST)
+    declared = [torch.empty(7), torch.empty(2**31 + extra, device="meta")]
+    note_large_indices(declared, ledger)
+    (check,) = ledger.checks
+    assert (check.name, check.outcome) == ("probe: large indices", outcome)
+    assert f"{2**31 + extra:,} elements" in check.seen and not ledger.flags

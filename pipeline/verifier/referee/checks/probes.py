@@ -51,6 +51,8 @@ OFFSET = "offset inputs"
 SHORT = "memory is short for another set of inputs"
 BROKEN = "the probe before broke the process"
 _ARENAS = ("probe inputs", "probe outputs")
+INDEX_LIMIT = 1 << 31
+"""From so many elements on an index does not fit in C's `int`."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ class Probes:
         if self._request.settings.rigor is Rigor.QUICK:
             # A misaligned access ends the process: on a GPU that takes longer than all other probes.
             self._ledger.skipped(_check(OFFSET), "not at rigor quick")
+        note_large_indices([*self._slot.views, *self._slot.outputs], self._ledger)
 
     def _other_weights(self, candidate: CandidateProcess) -> str:
         """Other values for weights and inputs of one value throughout, where there are any.
@@ -240,6 +243,17 @@ class Probes:
 
 def _check(probe: str) -> CheckKind:
     return PROBE.of(probe, f"Is it right for {probe} too?")
+
+
+def note_large_indices(declared: Sequence[torch.Tensor], ledger: Ledger) -> None:
+    """Records whether the trials had indices beyond an `int`. Shapes that would need them are not made: such
+    a tensor takes 8 GiB, and its float64 truth 16."""
+    largest = max((tensor.numel() for tensor in declared), default=0)
+    check, size = _check("large indices"), f"the largest tensor has {largest:,} elements"
+    if largest > INDEX_LIMIT:
+        ledger.passed(check, f"{size}, and every trial was right", {"largest": largest})
+    else:
+        ledger.skipped(check, f"not asked: {size}, and indices from {INDEX_LIMIT:,} on need more")
 
 
 ALIGNED = 64
