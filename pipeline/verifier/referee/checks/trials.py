@@ -246,7 +246,9 @@ class Trials:
         if expected.name not in GROSS:
             self._ledger.saw_class(classes)
         self._right_on.add(expected.name)
-        kept = self._structure.traits_by_input if expected.forgiving else {}
+        kept: dict[str, Any] = dict(self._structure.traits_by_input) if expected.forgiving else {}
+        if precision := self._oracle.precision(expected, slot.outputs, found):
+            kept["precision"] = precision
         self._ledger.passed(check, _summary(judged, expected), kept)
 
     def _wrong(self, check: CheckKind, error: ErrorStatistics, expected: Expected) -> Ended:

@@ -7,14 +7,14 @@ point at.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
 
 from kernelproof.types import ErrorStatistics
 from kernelproof.verifier.contestant import loop
-from kernelproof.verifier.referee.correctness import comparing, indices, tolerance
+from kernelproof.verifier.referee.correctness import comparing, indices, precision, tolerance
 from kernelproof.verifier.referee.correctness.indices import IndexLeaf, IndexTrace
 from kernelproof.verifier.referee.correctness.plain_arithmetic import Arithmetic, Inputs
 from kernelproof.verifier.referee.correctness.rounding import (
@@ -160,6 +160,9 @@ class Oracle:
         self._farthest: dict[int, float] = {}
         self._noise: dict[int, float] = {}
         self._arithmetic = Arithmetic(loaded, model)
+        self._precision = precision.Precision(loaded, model, self._arithmetic)
+        self._bounds: dict[str, list[precision.Bound] | None] = {}
+        """By kind of inputs: what the bound that fits the problem is."""
         self._device, self._numerics = device, numerics
         self._indexed = may_hold_indices(form)
 
@@ -245,6 +248,39 @@ class Oracle:
                 return Comparison(found, plain_error=unlimited[1])
         return Comparison(found)
 
+    def precision(
+        self, expected: Expected, mine: Sequence[torch.Tensor], errors: Sequence[ErrorStatistics]
+    ) -> list[dict[str, Any]]:
+        """What the bound that fits the problem would say of outputs that were found right: a record of each
+        output that is right only by the dtype's floor. It decides nothing.
+
+        On drawn inputs and on `signed` ones, in float32. `errors`: what `compare` found of `mine`.
+        """
+        name = expected.name.split()[0]
+        if self._numerics != "fp32" or name not in precision.JUDGED:
+            return []
+        least = precision.ROUNDINGS * precision.UNIT
+        near = [
+            number
+            for number, (stick, error) in enumerate(zip(expected.sticks, errors, strict=True))
+            if stick.native.dtype == torch.float32 and stick.has_truth and stick.noise is None
+            if number not in expected.native.indices and not _within(stick, mine[number], error, least)
+        ]
+        if near and name not in self._bounds:
+            at = Inputs(expected.arguments, expected.seed, self._device)
+            self._bounds[name] = self._precision.bounds(at, expected.sticks)
+        bounds = self._bounds.get(name)
+        if not near or bounds is None:
+            return []
+        return [
+            {"output": number, "error": errors[number].relative_norm}
+            | {"refused": not _within(expected.sticks[number], mine[number], errors[number], each.bound)}
+            | {"separable": each.separable}
+            | asdict(each)
+            for number, each in enumerate(bounds)
+            if number in near
+        ]
+
     def _compared(
         self, expected: Expected, mine: Sequence[torch.Tensor], condition: Condition | None = None
     ) -> list[ErrorStatistics]:
@@ -261,3 +297,10 @@ class Oracle:
             numerics=self._numerics,
             moved=condition.moved if condition else None,
         )
+
+
+def _within(stick: comparing.Yardstick, mine: torch.Tensor, error: ErrorStatistics, floor: float) -> bool:
+    """Whether an output of this error is right by this floor too."""
+    if error.relative_norm <= floor and error.max_rel <= tolerance.ELEMENT_MULTIPLE * floor:
+        return True
+    return comparing.compare_with(stick, mine, trial=error.trial, output=error.output, floor=floor).wrong == 0

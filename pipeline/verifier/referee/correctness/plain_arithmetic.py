@@ -90,7 +90,7 @@ class Steps(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return func(*args, **kwargs)
         name, number = func._overloadpacket.__name__, self.count
         self.count += 1
-        self.products += name in _PRODUCTS or name.startswith(_OTHER_PRODUCTS)
+        self.products += is_product(name)
         if self._coarse is None:
             return _plainly(func, name, args, kwargs)
         if number in self._coarse:
@@ -384,6 +384,11 @@ _OTHER_PRODUCTS = (
 """Products that torch does in the plain run too."""
 
 
+def is_product(operator: str) -> bool:
+    """Whether a tensor core can do this operator, named without its overload."""
+    return operator in _PRODUCTS or operator.startswith(_OTHER_PRODUCTS)
+
+
 INPUTS = (-1,)
 """Stands for no operator, but the problem's own inputs, as coarse."""
 
@@ -447,6 +452,17 @@ class Arithmetic:
             return None
         widened = [replace(stick, extra=extra) for stick, extra in zip(sticks, extras, strict=True)]
         return widened, worst / tolerance.PLAIN_MULTIPLE
+
+    def plain_errors(self, at: Inputs, sticks: Sequence[Yardstick]) -> list[float] | None:
+        """The relative error in norm of plain arithmetic for every output; None where it cannot be run."""
+        outputs, _ = self._outputs(at, coarse=None)
+        if outputs is None:
+            return None
+        extras = [
+            _extra_tolerance(stick, plain, math.inf) for stick, plain in zip(sticks, outputs, strict=True)
+        ]
+        share = tolerance.PLAIN_MULTIPLE
+        return [e.norm / s.truth_norm / share if e else 0.0 for s, e in zip(sticks, extras, strict=True)]
 
     def _know_ends(self, at: Inputs, sticks: Sequence[Yardstick], steps: int) -> bool:
         """Finds out once what coarse operands are off by, step by step. False where they are too many."""

@@ -1,0 +1,296 @@
+"""How coarse operands show in a problem, and the bound that tells them from float32's.
+
+TF32 is off by 4e-4 in a product, and the float32 floor of 5e-5 refuses it. Behind a softmax whose rows have
+one large score, or a scale of 0.01, the same product is off by 4e-5 in the result, and an embedding whose
+table holds 16-bit integers by 2.5e-5: the floor accepts both. So what coarse operands are off by is found out
+at the trial's own inputs: the reference runs again, with some operands rounded to
+
+- the eleven significant bits of TF32 and float16 (bfloat16 keeps eight of them, and is never nearer), or
+- 16-bit integers, with a scale for each slice of the first dimension.
+
+`places` are where a program gains by that: each product, gather and softmax by itself (its exponentials, to
+eleven bits), and all inputs and weights as they are stored. Every run is compared with the same run without
+rounding, so that no truth is needed. There are DRAWS of inputs: the trial's, and others that are near enough
+to be like it, but round anew; a result of one number may be near by luck in one of them.
+
+With e the smallest of these errors, in rms over the draws, the bound is N = SHARE * e, if that is less than
+the dtype's floor. It is never below `honest`, which is the most of
+
+- PLAIN_MULTIPLE times the error of plain arithmetic,
+- ROUNDINGS roundings of the output, and of the inputs,
+- what three TF32 products, six bfloat16 ones and fast exponentials cost: see TRUNCATED and _SPECIAL.
+
+An error e of which a share is below that is no mark of coarse operands, and is left out. If none is left,
+precision is not separable there, and the floor stays.
+
+A reference that only moves data (a gather, a copy, a concatenation: every operator that it runs is seen) has
+no arithmetic to round in, so ROUNDINGS roundings are its bound. An error that happened to be 0 says nothing.
+
+This rule decides nothing yet: trials record what it would say, in the figures of `values: NAME`.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.referee.correctness import tolerance
+from kernelproof.verifier.referee.correctness.comparing import Yardstick, measured
+from kernelproof.verifier.referee.correctness.indices import bound
+from kernelproof.verifier.referee.correctness.plain_arithmetic import (
+    ELEVEN_BITS,
+    Arithmetic,
+    Inputs,
+    eleven_bits,
+    is_product,
+)
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, mapped, outputs_of
+
+Rounding = Callable[[torch.Tensor], torch.Tensor]
+
+JUDGED = ("drawn", "signed")
+"""Inputs on which the rule is asked: others are extreme, and a problem's precision is not theirs."""
+DRAWS = 4
+SHARE = 0.25
+"""Of what coarse operands are off by, a program may be off."""
+ROUNDINGS = 8
+PLACES = 8
+"""Operators that are rounded apart; more are rounded in so many groups of neighbours."""
+NEAR = 2.0**-8
+"""Other draws: every element times a number this near to 1, so that it rounds anew in all three formats."""
+UNIT = 2.0**-24
+TRUNCATED = 2.0**-26
+"""A tensor core's sum of K terms is off by so much times K, relative to it. With three TF32 products a term,
+eight terms a step, every step truncated to float32, it is 9e-9 K; with nine bfloat16 products 1.4e-8 K."""
+_GATHERS = {
+    *("embedding", "_embedding_bag", "_embedding_bag_forward_only"),
+    *("index", "index_select", "gather", "take"),
+}
+_MOVES = _GATHERS - {"_embedding_bag", "_embedding_bag_forward_only"} | {
+    *("clone", "copy_", "copy", "_to_copy", "contiguous", "cat", "stack", "flip", "roll", "repeat"),
+    *("repeat_interleave", "constant_pad_nd", "where", "masked_fill", "masked_fill_", "masked_select"),
+    *("index_put", "index_put_", "index_copy", "scatter", "slice_scatter", "tril", "triu", "im2col"),
+    *("empty", "empty_like", "new_empty", "empty_strided", "zeros", "zeros_like", "new_zeros", "full"),
+    *("full_like", "new_full", "fill_", "zero_", "scalar_tensor", "lift_fresh"),
+}
+"""Operators whose float results hold elements of their operands, or constants."""
+_SPECIAL = {
+    *("exp", "exp2", "expm1", "log1p", "tanh", "sigmoid", "erf", "gelu", "silu", "softplus", "mish", "elu"),
+    *("sin", "cos", "hardswish", "logit", "sinh", "cosh", "selu", "celu", "log_sigmoid_forward"),
+}
+"""Functions that a kernel makes of exponentials: tanh as 1 - 2 / (exp(2 x) + 1) is off by roundings of 1."""
+_ADDENDS = {"addmm": "self", "baddbmm": "self", "addbmm": "self", "addmv": "self", "convolution": "bias"}
+"""Operands of products that are added to them: those stay as they are, for they need no tensor core."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What the rule says of one output, relative to the truth in norm."""
+
+    bound: float
+    """N."""
+    coarse: float | None = None
+    """The error of coarse operands that it comes from; None where it comes from none."""
+    smallest: float | None = None
+    """The smallest error that coarse operands make, separable or not."""
+    honest: float = ROUNDINGS * UNIT
+    """What no bound is below."""
+    moved: bool = False
+    """Whether the reference only moves data."""
+
+    @property
+    def separable(self) -> bool:
+        """Whether coarse operands can be told from honest arithmetic there."""
+        return self.moved or self.coarse is not None
+
+
+def sixteen_bits(tensor: torch.Tensor) -> torch.Tensor:
+    """float32 values as 16-bit integers times a scale for each slice of the first dimension (one scale for a
+    vector); other tensors, zeros and what is not finite as they are."""
+    if tensor.dtype != torch.float32 or not tensor.numel():
+        return tensor
+    rows = tensor.reshape(tensor.shape[0] if tensor.dim() > 1 else 1, -1)
+    usable = rows.isfinite()
+    step = rows.masked_fill(~usable, 0.0).abs().amax(1, keepdim=True) / (2**15 - 1)
+    rounded = (rows / step).round_().mul_(step)
+    return torch.where(usable & (step > 0.0), rounded, rows).reshape(tensor.shape)
+
+
+class _Rounded(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Rounds the operands of operators, by their numbers among those that `places` are."""
+
+    def __init__(
+        self, numbers: Collection[int] = (), rounding: Rounding = torch.clone, *, by_hand: bool = False
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._numbers, self._rounding, self._by_hand = numbers, rounding, by_hand
+        self.count = 0
+        """Products, gathers and softmaxes of float32 tensors so far."""
+        self.moved = True
+        """Whether every float so far was moved, not computed."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs, name = kwargs or {}, func._overloadpacket.__name__
+        softmax = name == "_softmax"
+        rounded = False
+        if softmax or name in _GATHERS or is_product(name):
+            floating = any(tensor.dtype == torch.float32 for tensor in tensors([args, kwargs]))
+            rounded = floating and self.count in self._numbers and not func._schema.is_mutable
+            self.count += floating
+        if rounded and not softmax:
+            args, kwargs = self._operands(func, name, args, kwargs)
+        result = func(*args, **kwargs)
+        if self._by_hand:
+            result = self._off(func, name.rstrip("_"), bound(func, args, kwargs), result)
+        if not func.is_view:
+            kinds = {t.dtype for t in tensors([args, kwargs, result]) if t.is_floating_point()}
+            into = {t.dtype for t in tensors([result]) if t.is_floating_point()}
+            self.moved &= not into or (name in _MOVES and kinds == {torch.float32})
+        return self._exponentials(result, bound(func, args, kwargs)["dim"]) if rounded and softmax else result
+
+    def _operands(
+        self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        kept = {_ADDENDS.get(name)}
+        if name.startswith("_scaled_dot_product"):  # the scores, which the softmax inside may hide
+            kept = {"value", "attn_mask", "attn_bias"}
+        named = bound(func, args, kwargs)
+        changed = {k: v if k in kept else mapped(v, self._rounding) for k, v in named.items()}
+        return tuple(changed[k] for k in [*named][: len(args)]), {k: changed[k] for k in kwargs}
+
+    def _off(self, func: Any, name: str, named: dict[str, Any], result: Any) -> Any:
+        """What tensor cores and fast exponentials make of a result: see TRUNCATED and _SPECIAL."""
+        if is_product(name):
+            change: Rounding = _scaled(1 - 2 * TRUNCATED * _depth(name, named), 1.0, seed=self.count)
+        elif name in _SPECIAL and isinstance(result, torch.Tensor) and result.dtype == torch.float32:
+            noise = _scaled(-1.0, 1.0, seed=self.count)(result.abs().clamp_(min=1.0))
+            change = noise.mul_(ROUNDINGS * UNIT).add
+        else:
+            return result
+        return result.copy_(change(result)) if func._schema.is_mutable else mapped(result, change)
+
+    def _exponentials(self, result: torch.Tensor, dim: int) -> torch.Tensor:
+        """The softmax of rounded exponentials: the largest of each row is 1, and exact."""
+        largest = result.amax(dim, keepdim=True)
+        powers = self._rounding(result / largest)
+        return powers / powers.sum(dim, keepdim=True)
+
+
+def _depth(name: str, named: dict[str, Any]) -> int:
+    """How many terms the sums of a product have, or more."""
+    if name == "convolution":
+        return int(named["weight"][0].numel())
+    if name.startswith("_scaled_dot_product"):
+        return int(max(named["key"].shape[-2:]))
+    left = [named[key] for key in ("mat1", "mat", "batch1", "x1", "self") if key in named]
+    return max(int(tensor.shape[-1]) for tensor in left[:1] or tensors([named]) if tensor.dim())
+
+
+class Precision:
+    """One problem's bounds, with its weights."""
+
+    def __init__(self, loaded: LoadedProblem, model: torch.nn.Module, arithmetic: Arithmetic) -> None:
+        self._loaded, self._model, self._arithmetic = loaded, model, arithmetic
+
+    def bounds(self, at: Inputs, sticks: Sequence[Yardstick]) -> list[Bound] | None:
+        """For every output what it may be off by at these inputs; None where memory is short, or where the
+        problem cannot be run so."""
+        trace = _Rounded()
+        try:
+            self._outputs(at, self._model, at.arguments, trace)
+            if trace.moved:
+                return [Bound(ROUNDINGS * UNIT, moved=True)] * len(sticks)
+            plain = self._arithmetic.plain_errors(at, sticks)
+            if plain is None:
+                return None
+            by_hand = self._outputs(at, self._model, at.arguments, _Rounded(by_hand=True))
+            errors = self._errors(at, trace.count)
+        except (ProblemError, torch.OutOfMemoryError, RuntimeError):
+            return None
+        bounds = []
+        for number, (stick, far, mine) in enumerate(zip(sticks, plain, by_hand, strict=True)):
+            lost = measured(_flat(mine), stick.exact, stick.shape).reference_relative_norm
+            sums = max(tolerance.PLAIN_MULTIPLE * far, lost)
+            bounds.append(_bound(stick, sums, [each[number] for each in errors]))
+        return bounds
+
+    def _errors(self, at: Inputs, count: int) -> list[list[float]]:
+        """What coarse operands are off by, in rms over the draws: for each place and format the error of each
+        output. The first is that of inputs and weights of eleven bits."""
+        size = max(1, math.ceil(count / PLACES))
+        groups = [range(first, min(first + size, count)) for first in range(0, count, size)]
+        runs = [(group, rounding) for group in [None, *groups] for rounding in (eleven_bits, sixteen_bits)]
+        squares: list[list[float]] = [[] for _ in runs]
+        for draw in range(DRAWS):
+            near = _scaled(1 - NEAR, 1 + NEAR, seed=at.seed + draw) if draw else torch.clone
+            arguments, model = mapped(at.arguments, near), _changed(self._model, near)
+            sure = [_flat(each) for each in self._outputs(at, model, arguments, _Rounded())]
+            for number, (group, rounding) in enumerate(runs):
+                if group is None:
+                    stored, rounded = mapped(arguments, rounding), _changed(model, rounding)
+                    coarse = self._outputs(at, rounded, stored, _Rounded())
+                else:
+                    coarse = self._outputs(at, model, arguments, _Rounded(group, rounding))
+                far = [
+                    measured(_flat(mine), exact, mine.shape).reference_relative_norm ** 2
+                    for mine, exact in zip(coarse, sure, strict=True)
+                ]
+                before = squares[number] or [0.0] * len(far)
+                squares[number] = [a + b for a, b in zip(before, far, strict=True)]
+        return [[math.sqrt(total / DRAWS) for total in each] for each in squares]
+
+    def _outputs(
+        self, at: Inputs, model: torch.nn.Module, arguments: list[Any], mode: _Rounded
+    ) -> list[torch.Tensor]:
+        """The outputs of a copy of the model, which may have a state."""
+        twin = copy.deepcopy(model)
+        with mode:
+            value = self._loaded.run(twin, mapped(arguments, torch.clone), at.seed)
+        return outputs_of(value, at.device)
+
+
+def _changed(model: torch.nn.Module, change: Rounding) -> torch.nn.Module:
+    """A copy with changed parameters."""
+    twin = copy.deepcopy(model)
+    for parameter in twin.parameters():
+        parameter.data = change(parameter.data)
+    return twin
+
+
+def _bound(stick: Yardstick, sums: float, errors: Sequence[float]) -> Bound:
+    """`sums`: what honest sums may be off by. `errors` begins with that of inputs and weights of eleven bits:
+    2^13 times the one of a rounding."""
+    honest = max(sums, ROUNDINGS * (UNIT + errors[0] / (1 << ELEVEN_BITS)))
+    floor = tolerance.norm_floor(stick.native.dtype)
+    separable = [error for error in errors if SHARE * error >= honest]
+    coarse = min(separable, default=None)
+    return Bound(min(floor, SHARE * coarse) if coarse else floor, coarse, min(errors), honest)
+
+
+def _scaled(low: float, high: float, *, seed: int) -> Rounding:
+    """Multiplies each floating element by a number of its own between `low` and `high`."""
+    generators: dict[torch.device, torch.Generator] = {}
+
+    def scaled(tensor: torch.Tensor) -> torch.Tensor:
+        if not tensor.is_floating_point():
+            return tensor.clone()
+        device = tensor.device
+        generator = generators.setdefault(device, torch.Generator(device).manual_seed(seed))
+        factor = torch.rand(tensor.shape, generator=generator, dtype=torch.float32, device=device)
+        return tensor * factor.mul_(high - low).add_(low).to(tensor.dtype)
+
+    return scaled
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    tensor = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+    return tensor.reshape(-1)

@@ -1,0 +1,226 @@
+"""The bound that fits a problem: it tells coarse operands from honest float32 where the floor does not.
+
+Each problem has programs that compute with coarse operands and are right by the dtype's floor, and honest
+ones that err more than the reference does: sums in tensor cores, Winograd's convolution, fast exponentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from kernelproof.types import Status
+from kernelproof.verifier.referee.correctness.oracle import Oracle
+from kernelproof.verifier.referee.correctness.plain_arithmetic import eleven_bits
+from kernelproof.verifier.referee.correctness.precision import sixteen_bits
+from tests.referee.court import Court
+from tests.referee.problems import CPU, oracle_of, text
+
+Candidate = Callable[[nn.Module, torch.Tensor], torch.Tensor]
+Product = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+PROBLEMS: dict[str, tuple[str, str, str]] = {
+    "embedding": ("self.w = nn.Embedding(300, 64)", "self.w(x)", "torch.randint(0, 300, (500,))"),
+    "bag": ("self.w = nn.EmbeddingBag(300, 64)", "self.w(x)", "torch.randint(0, 300, (100, 9))"),
+    "masked softmax": (
+        "pass",
+        "(4 * x).masked_fill(x.abs() < 0.5, -torch.inf).softmax(1)",
+        "torch.randn(200, 300)",
+    ),
+    "softmax of product": (
+        "self.w = nn.Parameter(torch.randn(64, 96) / 8)",
+        "(0.15 * x @ self.w).softmax(1)",
+        "torch.rand(200, 64)",
+    ),
+    "small scale": (
+        "self.w = nn.Parameter(torch.randn(256, 256) / 16)",
+        "x + 0.01 * (x @ self.w)",
+        "torch.randn(64, 256)",
+    ),
+    "product": ("self.w = nn.Parameter(torch.randn(2048, 48))", "x @ self.w", "torch.randn(48, 2048)"),
+    "short product": ("self.w = nn.Parameter(torch.randn(128, 48))", "x @ self.w", "torch.randn(48, 128)"),
+    "convolution": ("self.w = nn.Conv2d(32, 8, 3, bias=False)", "self.w(x)", "torch.randn(1, 32, 26, 26)"),
+    "tanh": ("pass", "torch.tanh(0.02 * x)", "torch.randn(100, 100)"),
+    "squared error": ("pass", "((x - 0.5) ** 2).mean()", "torch.rand(100, 100)"),
+    "whole numbers": (
+        "self.w = nn.Parameter(torch.randint(-9, 9, (99, 30)).float())",
+        "x @ self.w",
+        "torch.randint(-9, 9, (50, 99)).float()",
+    ),
+}
+
+
+def masked_softmax(rounding: Callable[[torch.Tensor], torch.Tensor]) -> Candidate:
+    def candidate(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        scores = (4 * x).masked_fill(x.abs() < 0.5, -torch.inf)
+        powers = rounding(torch.exp2((scores - scores.amax(1, keepdim=True)) * 1.4426950408889634))
+        return powers / powers.sum(1, keepdim=True)
+
+    return candidate
+
+
+def centred(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """The mean of the inputs apart: what is left has smaller errors in TF32."""
+    scores = eleven_bits(x - 0.5) @ eleven_bits(model.w) + 0.5 * model.w.sum(0)
+    return (0.15 * scores).softmax(1)
+
+
+def truncated(exact: torch.Tensor) -> torch.Tensor:
+    """float64 values as float32, cut towards zero, as tensor cores do."""
+    near = exact.float()
+    return torch.where(near.double().abs() > exact.abs(), torch.nextafter(near, near * 0), near)
+
+
+def in_parts(parts: list[Callable[[torch.Tensor], torch.Tensor]], terms: list[tuple[int, int]]) -> Product:
+    """A product of operands in parts, smallest first, eight terms a step, each step truncated."""
+
+    def split(x: torch.Tensor) -> list[torch.Tensor]:
+        found = []
+        for rounding in parts:
+            found.append(rounding(x))
+            x = x - found[-1]
+        return found
+
+    def product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        ours, theirs = split(left), split(right)
+        total = torch.zeros(left.shape[0], right.shape[1])
+        for start in range(0, left.shape[1], 8):
+            part = slice(start, start + 8)
+            for i, j in terms:
+                total = truncated(total.double() + ours[i][:, part].double() @ theirs[j][part].double())
+        return total
+
+    return product
+
+
+def bfloat16(x: torch.Tensor) -> torch.Tensor:
+    return x.bfloat16().float()
+
+
+three_tf32 = in_parts([eleven_bits] * 2, [(1, 0), (0, 1), (0, 0)])
+six_bfloat16 = in_parts([bfloat16] * 3, [(1, 1), (0, 2), (2, 0), (0, 1), (1, 0), (0, 0)])
+
+
+def winograd(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """F(4x4, 3x3) at the points 0, 1, -1, 2 and -2."""
+    into = [[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0]]
+    into += [[0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0], [0, 4, 0, -5, 0, 1]]
+    taps = [[1 / 4, 0, 0], [-1 / 6] * 3, [-1 / 6, 1 / 6, -1 / 6]]
+    taps += [[1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]]
+    back = [[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]]
+    b, g, a = (torch.tensor(rows, dtype=torch.float32) for rows in (into, taps, back))
+    tiles = b @ x.unfold(2, 6, 4).unfold(3, 6, 4) @ b.T
+    y = a @ torch.einsum("ocij,nchwij->nohwij", g @ model.w.weight @ g.T, tiles) @ a.T
+    return y.permute(0, 1, 2, 4, 3, 5).reshape(x.shape[0], -1, x.shape[2] - 2, x.shape[3] - 2)
+
+
+COARSE: dict[tuple[str, str], Candidate] = {
+    ("embedding", "16-bit table"): lambda m, x: sixteen_bits(m.w.weight)[x],
+    ("bag", "16-bit table"): lambda m, x: sixteen_bits(m.w.weight)[x].mean(1),
+    ("masked softmax", "half exponentials"): masked_softmax(
+        lambda powers: torch.where(powers < 1 / 32, powers.half().float(), powers)
+    ),
+    ("softmax of product", "TF32 of centred inputs"): centred,
+    ("small scale", "TF32"): lambda m, x: x + 0.01 * (eleven_bits(x) @ eleven_bits(m.w)),
+    ("short product", "16-bit weights"): lambda m, x: x @ sixteen_bits(m.w.T).T,
+}
+HONEST: dict[tuple[str, str], Candidate] = {
+    ("embedding", "by a gather"): lambda m, x: m.w.weight.gather(0, x[:, None].expand(-1, 64)),
+    ("bag", "in turn"): lambda m, x: sum(m.w.weight[x[:, k]] for k in range(9)) / 9,
+    ("masked softmax", "exp2"): masked_softmax(lambda powers: powers),
+    ("softmax of product", "three TF32"): lambda m, x: (0.15 * three_tf32(x, m.w)).softmax(1),
+    ("small scale", "three TF32"): lambda m, x: x + 0.01 * three_tf32(x, m.w),
+    ("product", "three TF32"): lambda m, x: three_tf32(x, m.w),
+    ("product", "six bfloat16"): lambda m, x: six_bfloat16(x, m.w),
+    ("short product", "three TF32"): lambda m, x: three_tf32(x, m.w),
+    ("short product", "six bfloat16"): lambda m, x: six_bfloat16(x, m.w),
+    ("convolution", "Winograd"): winograd,
+    ("tanh", "by an exponential"): lambda m, x: 1 - 2 / (torch.exp(0.04 * x) + 1),
+    ("squared error", "TF32, which is not separable"): lambda m, x: ((eleven_bits(x) - 0.5) ** 2).mean(),
+    ("whole numbers", "TF32, which is exact"): lambda m, x: eleven_bits(x) @ eleven_bits(m.w),
+}
+
+
+@pytest.fixture(scope="module")
+def oracles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Oracle]:
+    folder = tmp_path_factory.mktemp("precision")
+    return {
+        name: oracle_of(folder, text(f"return {result}", inputs, layers))
+        for name, (layers, result, inputs) in PROBLEMS.items()
+    }
+
+
+def judged(oracle: Oracle, candidate: Candidate, number: int) -> list[dict[str, object]]:
+    """What the rule says on one draw of a candidate that the floor accepts."""
+    [x] = oracle.loaded.draw(number, CPU)
+    expected = oracle.expected("drawn", [x], 0)
+    with torch.no_grad():
+        mine = [candidate(oracle.model, x)]
+    found = oracle.compare(expected, mine)
+    assert found.wrong is None
+    return oracle.precision(expected, mine, found.errors)
+
+
+@pytest.mark.parametrize("of", COARSE, ids=" ".join)
+def test_coarse_operands_that_the_floor_accepts_are_told(
+    of: tuple[str, str], oracles: dict[str, Oracle]
+) -> None:
+    for number in range(3):
+        [output] = judged(oracles[of[0]], COARSE[of], number)
+        assert output["refused"]
+        assert output["separable"]
+
+
+@pytest.mark.parametrize("of", HONEST, ids=" ".join)
+def test_honest_float32_is_never_told(of: tuple[str, str], oracles: dict[str, Oracle]) -> None:
+    for number in range(3):
+        assert not any(output["refused"] for output in judged(oracles[of[0]], HONEST[of], number))
+
+
+def test_a_mean_of_squares_does_not_show_its_operands(oracles: dict[str, Oracle]) -> None:
+    [output] = judged(oracles["squared error"], HONEST["squared error", "TF32, which is not separable"], 0)
+    assert not output["separable"]
+    assert output["bound"] == 5e-5
+
+
+def test_only_what_a_trace_shows_to_be_moved_has_the_bound_of_a_few_roundings(
+    oracles: dict[str, Oracle],
+) -> None:
+    """The error of a product of whole numbers happens to be 0."""
+
+    def off(share: float, name: str) -> dict[str, object]:
+        oracle = oracles[name]
+        [found] = judged(oracle, lambda m, x: (m.w(x) if name == "embedding" else x @ m.w) * (1 + share), 0)
+        return found
+
+    assert off(1e-6, "embedding")["moved"]
+    assert off(1e-6, "embedding")["refused"]
+    assert not off(1e-6, "whole numbers")["moved"]
+    assert not off(1e-6, "whole numbers")["refused"]
+
+
+def test_the_rule_is_recorded_and_decides_nothing(court: Court) -> None:
+    source = """
+import torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def __init__(self, vocabulary, features):
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, features)
+
+    def forward(self, index):
+        table = self.embedding.weight
+        step = table.abs().amax(1, keepdim=True) / 32767
+        return (table / step).round().short()[index] * step[index]
+"""
+    verdict = court.verdict(source, "level1/15")
+    assert verdict.status is Status.CORRECT
+    [check] = [check for check in verdict.checks if check.name == "values: drawn"]
+    [output] = check.figures["precision"]
+    assert output["refused"]
+    assert output["moved"]
+    assert output["bound"] < 1e-6 < output["error"] < 5e-5
