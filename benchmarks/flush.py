@@ -1,14 +1,8 @@
-"""Work beside a flush, and how cold the flush leaves the cache: ``python -m benchmarks.flush``, on a GPU.
+"""How cold the flush leaves the cache, and what work begun beside it gains: ``python -m benchmarks.flush``.
 
-A prototype beside the flush of today, `contestant.loop.Flush`. `Release` is one launch:
-
-1. Its blocks take every thread slot of every multiprocessor, and wait for each other. No other kernel runs
-   beside it, and a kernel that was left running keeps it from going on.
-2. It takes the mask off the inputs of one call, in place. Without its key they could not be read before.
-3. It reads a buffer of numbers that the process does not know, twice the cache in size. Lines are left clean:
-   where they were written, a call that follows pays for writing them back.
-
-Prints microseconds, medians, after the work was queued behind a kernel that waits, so launches cost nothing.
+Needs a GPU. Prints microseconds, medians, after the work was queued behind a kernel that waits, so launches
+cost nothing. Also prints how many times as fast 16 calls are when all of them may begin at once: so much a
+candidate can gain that finds all inputs of a block before its first call.
 """
 
 from __future__ import annotations
@@ -21,49 +15,10 @@ from typing import Any
 
 import torch
 
-from kernelproof.verifier.contestant.loop import Flush
+from kernelproof.verifier.contestant.flush import Flush, compiled
+from kernelproof.verifier.referee import sides
 
 SOURCE = r"""
-extern "C" __global__ void __launch_bounds__(1024, 2)
-release(const uint4* numbers, int many, unsigned* sums, int step, unsigned* arrived, unsigned* not_alone,
-        uint4* input, int masked, unsigned key0, unsigned key1) {
-  const int first = blockIdx.x * blockDim.x + threadIdx.x, all = gridDim.x * blockDim.x;
-  if (threadIdx.x == 0) {
-    atomicAdd(arrived, 1u);
-    const long long began = clock64();
-    while (*(volatile unsigned*)arrived < gridDim.x * (2 * step + 1))
-      if (clock64() - began > 200000000LL) { *not_alone = 1; break; }
-  }
-  __syncthreads();
-  for (int i = first; i < masked; i += all) {
-    uint4 v = input[i];
-    unsigned a = key0 ^ (unsigned)i, b = key1;
-    #pragma unroll
-    for (int round = 0; round < 6; round++) {
-      const unsigned high = __umulhi(a, 0xD2511F53u), low = a * 0xD2511F53u;
-      a = high ^ b ^ (key0 + round * 0x9E3779B9u);
-      b = low ^ (key1 + round * 0xBB67AE85u);
-    }
-    v.x ^= a; v.y ^= b; v.z ^= a * 0x85EBCA6Bu; v.w ^= b * 0xC2B2AE35u;
-    input[i] = v;
-  }
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    atomicAdd(arrived, 1u);
-    while (masked && *(volatile unsigned*)arrived < gridDim.x * (2 * step + 2)) {}
-  }
-  __syncthreads();
-  const unsigned before = sums[step];
-  unsigned sum = before;
-  for (int i = first; i < many; i += all) {
-    const uint4 v = numbers[i];
-    sum += ((v.x ^ before) * 0x2C1B3C6Du) ^ (v.y + before * 5u);
-    sum = sum * 3u + (((v.z ^ before) * 0x2C1B3C6Du) ^ (v.w + before));
-  }
-  for (int apart = 16; apart; apart >>= 1) sum += __shfl_down_sync(~0u, sum, apart);
-  if ((threadIdx.x & 31) == 0) atomicAdd(sums + step + 1, sum);
-}
 extern "C" __global__ void
 gather(const float4* table, const long long* rows, float4* out, int width, int hint) {
   unsigned long long keep;
@@ -77,7 +32,6 @@ gather(const float4* table, const long long* rows, float4* out, int width, int h
     __stcs(out + (long long)blockIdx.x * width + i, v);
   }
 }
-extern "C" __global__ void wait_for(volatile unsigned* stop) { while (!*stop) __nanosleep(200); }
 """
 HELD_CYCLES = 1_000_000
 """Of the kernel behind which work is queued: longer than the host takes for any of it."""
@@ -86,27 +40,6 @@ Work = Callable[[], object]
 
 _cuda: Any = torch.cuda
 """Much of it has no types."""
-
-
-class Release:
-    """The launch above, over and over. `input` is masked or unmasked in place: twice gives it back."""
-
-    def __init__(self, nbytes: int, device: torch.device, steps: int = 100_000) -> None:
-        properties = torch.cuda.get_device_properties(device)
-        self._grid = (2 * properties.multi_processor_count, 1, 1)
-        self._block = (properties.max_threads_per_multi_processor // 2, 1, 1)
-        self._kernel = _cuda._compile_kernel(SOURCE, "release")
-        self._numbers = torch.randint(-(2**31), 2**31, (nbytes // 4,), dtype=torch.int32, device=device)
-        self._sums = torch.zeros(steps + 1, dtype=torch.int32, device=device)
-        self._arrived, self.not_alone = torch.zeros(2, 1, dtype=torch.int32, device=device)
-        self._step = 0
-
-    def __call__(self, value: torch.Tensor | None = None, key: tuple[int, int] = (5, 6)) -> None:
-        masked = 0 if value is None else value.numel() * value.element_size() // 16
-        counts = [self._sums, self._step, self._arrived, self.not_alone]
-        inputs = [self._numbers if value is None else value, masked, *key]
-        self._kernel(self._grid, self._block, [self._numbers, self._numbers.numel() // 4, *counts, *inputs])
-        self._step += 1
 
 
 def took_us(*work: Work, before: Work = lambda: None, times: int = 40) -> float:
@@ -184,67 +117,35 @@ def programs(
     }
 
 
-def print_flushes(flushes: dict[str, Work], release: Release, device: torch.device) -> None:
-    for name, flush in flushes.items():
-        print(f"flush {name}: {took_us(flush):.1f} us")
-    for megabytes in (1, 16, 64, 256):
-        value = torch.randn(megabytes << 18, device=device)
-        kept = value.clone()
-        took = took_us(partial(release, value))
-        print(f"release with {megabytes} MB unmasked: {took:.1f} us; right: {torch.equal(value, kept)}")
-    stop = torch.zeros(1, dtype=torch.int32, device=device)
-    with _cuda.stream(_cuda.Stream()):
-        _cuda._compile_kernel(SOURCE, "wait_for")((4, 1, 1), (32, 1, 1), [stop])
-    release()
-    _cuda.current_stream().synchronize()
-    with _cuda.stream(_cuda.Stream()):
-        stop.fill_(1)
-    _cuda.synchronize()
-    print("a kernel that was left running is seen:", bool(release.not_alone))
-
-
-def print_cold(flushes: dict[str, Work], release: Release, device: torch.device) -> None:
+def print_cold(flush: Work, device: torch.device) -> None:
     for megabytes in (1, 4, 16, 64):
         value = torch.randn(256 * megabytes, 1024, device=device)
-        before: dict[str, Work] = {
-            **flushes,
-            "release and unmask": partial(release, value),
-            "nothing": lambda: None,
-        }
-        took = {name: took_us(partial(value.sum, -1), before=work) for name, work in before.items()}
-        print(
-            f"row sums of {megabytes} MB:",
-            ", ".join(f"after {name} {us:.1f} us" for name, us in took.items()),
-        )
+        cold, warm = (took_us(partial(value.sum, -1), before=work) for work in (flush, lambda: None))
+        print(f"row sums of {megabytes} MB: {cold:.1f} us, without a flush {warm:.1f} us")
     gather = _cuda._compile_kernel(SOURCE, "gather")
     for megabytes in (12, 25, 40):
         table, out = torch.randn(256 * megabytes, 1024, device=device), torch.empty(4096, 1024, device=device)
         rows = torch.randint(256 * megabytes, (4096,), device=device)
-        for name, flush in flushes.items():
-            call = partial(gather, (4096, 1, 1), (256, 1, 1))
-            plain, kept = (
-                took_us(partial(call, [table, rows, out, 256, hint]), before=flush) for hint in (0, 1)
-            )
-            print(f"gather from {megabytes} MB after {name}: {plain:.1f} us, with evict_last {kept:.1f} us")
+        call = partial(gather, (4096, 1, 1), (256, 1, 1))
+        plain, kept = (took_us(partial(call, [table, rows, out, 256, hint]), before=flush) for hint in (0, 1))
+        print(f"gather from {megabytes} MB: {plain:.1f} us, with evict_last {kept:.1f} us")
 
 
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
-    device = torch.device(torch.cuda.current_device())
-    nbytes = 2 * torch.cuda.get_device_properties(device).L2_cache_size
-    today, release = Flush(nbytes, device), Release(nbytes, device)
-    today.begin(1)
-    flushes: dict[str, Work] = {"of today": today, "release": release}
+    device = torch.device("cuda", torch.cuda.current_device())
+    flush = Flush(sides.flush_bytes(device), device, compiled(device))
+    flush.begin(1)
+    bare = Flush(sides.flush_bytes(device), device, compiled(device), held_us=0)
     print(torch.cuda.get_device_name(device), torch.__version__)
+    print(f"flush: {took_us(flush):.1f} us; without holding the device longer: {took_us(bare):.1f} us")
     with torch.no_grad():
-        print_flushes(flushes, release, device)
-        print_cold(flushes, release, device)
+        print_cold(flush, device)
         for name, (forward, shape) in programs(device).items():
             calls: list[Work] = [partial(forward, torch.randn(*shape, device=device)) for _ in range(16)]
-            for which, flush in flushes.items():
-                behind, early = beside(flush, calls[0])
-                print(f"{name}, {which}: behind the flush {behind:.1f} us, begun beside it {early:.1f} us")
-            print(f"{name}: all calls at once are {at_once(calls):.2f} times as fast")
+            behind, early = beside(flush, calls[0])
+            print(f"{name}: behind the flush {behind:.1f} us, begun beside it {early:.1f} us;", end=" ")
+            print(f"all calls at once are {at_once(calls):.2f} times as fast")
 
 
 if __name__ == "__main__":

@@ -1,18 +1,36 @@
-"""Emptying the cache on a GPU: its proof, and what late inputs show."""
+"""Emptying the cache on a GPU: its proof, that nothing runs beside it, and what late inputs show."""
 
 from __future__ import annotations
+
+import threading
+from typing import Any
 
 import pytest
 import torch
 
 from kernelproof.verifier.contestant import loop
+from kernelproof.verifier.contestant.flush import Flush, compiled
 from kernelproof.verifier.referee import sides
 
 pytestmark = pytest.mark.gpu
 GPU = torch.device("cuda", 0)
+cuda: Any = torch.cuda
+"""Much of it has no types."""
 
 
-def block(forward: loop.Forward, flush: loop.Flush, calls: int = 4) -> list[torch.Tensor]:
+def new(held_us: int = 190) -> Flush:
+    return Flush(sides.flush_bytes(GPU), GPU, compiled(GPU), held_us)
+
+
+def proof(seed: int, steps: int) -> int:
+    flush = new(0)
+    flush.begin(seed)
+    for _ in range(steps):
+        flush()
+    return flush.proof
+
+
+def block(forward: loop.Forward, flush: Flush, calls: int = 4) -> list[torch.Tensor]:
     """The outputs of calls on late inputs that are all ones, and were zeros."""
     outputs = [torch.empty(1 << 20, device=GPU) for _ in range(calls)]
     slots = [
@@ -24,19 +42,82 @@ def block(forward: loop.Forward, flush: loop.Flush, calls: int = 4) -> list[torc
 
 
 def test_the_referee_comes_to_the_same_proof_as_a_block() -> None:
-    theirs, ours = (loop.Flush(sides.flush_bytes(GPU), GPU) for _ in range(2))
+    theirs = new()
     theirs.begin(7)
     block(lambda x: x + 1, theirs)
-    ours.begin(7)
-    for _ in range(4):
-        ours()
-    assert theirs.proof == ours.proof
-    ours()
-    assert theirs.proof != ours.proof
+    assert theirs.proof == proof(7, 4)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 4, 40, 192])
+def test_a_step_left_out_or_another_seed_shows(steps: int) -> None:
+    right = proof(3, steps)
+    assert right == proof(3, steps)
+    assert right not in (proof(3, steps - 1), proof(3, steps + 1), proof(4, steps))
+
+
+def test_a_block_that_begins_anew_does_not_know_the_one_before() -> None:
+    flush = new()
+    for seed in (1, 2, 1):
+        flush.begin(seed)
+        flush()
+    assert flush.proof == proof(1, 1)
+
+
+def test_a_number_that_was_overwritten_shows() -> None:
+    flush = new()
+    flush.begin(5)
+    flush()
+    flush._numbers[-1] += 1
+    flush()
+    assert flush.proof != proof(5, 2)
+
+
+def test_nothing_to_empty_is_no_work() -> None:
+    flush = Flush(0, GPU)
+    flush.begin(1)
+    flush()
+    assert flush.proof == 0
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_no_other_kernel_runs_beside_it(first: bool) -> None:
+    """What was queued on another stream ends before it begins to hold the device. What another thread queues
+    meanwhile begins when it is done."""
+    flush, side = new(held_us=4000), cuda.Stream(priority=-1)
+    end, others_end = (cuda.Event(enable_timing=True) for _ in range(2))
+
+    def work() -> None:
+        with cuda.stream(side):
+            cuda._sleep(1_000_000)  # about half a millisecond
+            others_end.record()
+
+    thread = threading.Thread(target=work)
+    for again in range(2):  # what is loaded once is loaded
+        cuda.synchronize()
+        if first or not again:
+            work()
+        flush()
+        end.record()
+        if not first and again:
+            thread.start()
+            thread.join()
+        cuda.synchronize()
+    others_after = end.elapsed_time(others_end)
+    assert others_after < -3.9 if first else others_after > 0.3
+
+
+def test_a_kernel_that_does_not_end_does_not_hold_it_for_ever() -> None:
+    flush, side = new(), cuda.Stream()
+    with cuda.stream(side):
+        cuda._sleep(1_000_000_000)  # more than half a second
+    flush()
+    cuda.current_stream().synchronize()
+    assert not side.query()
+    cuda.synchronize()
 
 
 def test_a_call_has_its_late_inputs_on_its_own_stream_and_not_before() -> None:
-    flush, side = loop.Flush(sides.flush_bytes(GPU), GPU), torch.cuda.Stream()
+    flush, side = new(), cuda.Stream()
 
     def elsewhere(x: torch.Tensor) -> torch.Tensor:
         with torch.cuda.stream(side):

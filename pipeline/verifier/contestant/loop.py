@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from kernelproof.verifier.contestant.encoding import dtype_name, leaves, ordered, structure
+from kernelproof.verifier.contestant.flush import Flush
 from kernelproof.verifier.contestant.random_draws import seed_torch
 
 Forward = Callable[..., Any]
@@ -65,46 +66,6 @@ class OutputMeta:
 
     def as_json(self) -> dict[str, Any]:
         return {"structure": self.structure, "leaves": self.leaves}
-
-
-class Flush:
-    """Empties the L2 cache, and keeps the device busy while a forward is launched: so the speed of the host
-    just then does not count as the device's time. Does nothing with zero bytes.
-
-    A process that skipped the flush could do as much work of its own unseen. So the flush leaves a proof:
-    each number of a buffer is combined with the sum of all of them (exclusive or), then multiplied, in 32
-    bits. A step needs all numbers of the step before, so steps cannot be left out. The same seed always gives
-    the same sum.
-    """
-
-    FACTOR = 0x2C1B3C6D
-    """Odd, so that no two numbers become one."""
-
-    def __init__(self, nbytes: int, device: torch.device) -> None:
-        self._numbers = torch.zeros(nbytes // 4, dtype=torch.int32, device=device) if nbytes else None
-        self._sum = torch.zeros((), dtype=torch.int32, device=device)
-        self._source = torch.Generator(device)
-
-    def begin(self, seed: int) -> None:
-        """Numbers for another block of calls."""
-        if self._numbers is not None:
-            self._source.manual_seed(seed)
-            self._numbers.random_(generator=self._source)
-            self._add_up()
-
-    def __call__(self) -> None:
-        if self._numbers is not None:
-            self._numbers.bitwise_xor_(self._sum).mul_(self.FACTOR)
-            self._add_up()
-
-    @property
-    def proof(self) -> int:
-        """The sum after the last step. Waits for the device."""
-        return int(self._sum)
-
-    def _add_up(self) -> None:
-        assert self._numbers is not None
-        self._sum = self._numbers.sum(dtype=torch.int32)
 
 
 def describe(value: Any) -> OutputMeta:

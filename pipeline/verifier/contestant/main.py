@@ -14,6 +14,7 @@ started: one more seccomp(2) filter answers it with success (`lock_cores`).
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import ctypes
 import gc
@@ -42,6 +43,7 @@ from kernelproof.verifier.contestant.extensions import (
     packed_kernels,
     unpack_kernels,
 )
+from kernelproof.verifier.contestant.flush import Flush
 from kernelproof.verifier.contestant.loop import Forward, Slot
 from kernelproof.verifier.contestant.profiling import Watched, add_first_calls
 from kernelproof.verifier.contestant.weight_draws import constructed
@@ -87,7 +89,7 @@ class Runner:
         """Whose turn it is to send and wait for the answer: a candidate may build in threads of its own."""
         self._arenas: dict[str, arenas.Arena] = {}
         self._device = torch.device("cpu")
-        self._flush = loop.Flush(0, self._device)
+        self._flush = Flush(0, self._device)
         self._model: Any = None
         self._module: types.ModuleType | None = None
         self._kept: Any = None
@@ -162,7 +164,8 @@ class Runner:
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
             torch.zeros(1, device=self._device)
-        self._flush = loop.Flush(int(message["flush_bytes"]), self._device)
+        cubin = base64.b64decode(message.get("flush_cubin", ""))
+        self._flush = Flush(int(message["flush_bytes"]), self._device, cubin)
         return {"torch": torch.__version__, "python": sys.version.split()[0]}
 
     def _pretend(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ start in the same way, so that they are timed on equal terms. The baseline's pro
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,7 +20,7 @@ from kernelproof.backends import backend
 from kernelproof.types import Build, BuildRequest, BuildState, VerifySettings
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build.compiler_output import refusal
-from kernelproof.verifier.contestant import encoding
+from kernelproof.verifier.contestant import encoding, flush
 from kernelproof.verifier.referee.environment import minor_number
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.ledger import Ledger
@@ -42,7 +43,7 @@ from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedWeigh
 from kernelproof.wording import counted
 
 FLUSH_MULTIPLE = 2
-"""The L2 cache is emptied by rewriting this many times its size."""
+"""The L2 cache is emptied by reading this many times its size."""
 LARGE_BYTES, CALLS_OF_ROOM = 256 << 20, 4
 """Where the inputs of one call have so many bytes, contestants get room for the tensors of so many calls."""
 
@@ -52,7 +53,7 @@ BASELINE_ARENAS = ("inputs", "baseline", "baseline_weights")
 
 
 def flush_bytes(device: torch.device) -> int:
-    """Bytes rewritten between calls to empty the L2 cache; 0 on a CPU."""
+    """Bytes read between calls to empty the L2 cache; 0 on a CPU."""
     if device.type != "cuda":
         return 0
     return FLUSH_MULTIPLE * int(torch.cuda.get_device_properties(device).L2_cache_size)
@@ -115,6 +116,7 @@ def hello(settings: VerifySettings, device: torch.device) -> dict[str, Any]:
         "threads": settings.threads,
         "tf32": settings.numerics == "tf32",
         "flush_bytes": flush_bytes(device),
+        "flush_cubin": base64.b64encode(flush.compiled(device)).decode() if device.type == "cuda" else "",
         "first_calls": first.message(interpret=device.type == "cpu") if first is not None else None,
     }
 

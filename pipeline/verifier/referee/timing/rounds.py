@@ -42,7 +42,7 @@ from typing import Any
 import torch
 
 from kernelproof.types import ErrorStatistics
-from kernelproof.verifier.contestant.loop import Flush
+from kernelproof.verifier.contestant.flush import Flush, compiled
 from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.environment import Readings, read_state
 from kernelproof.verifier.referee.inputs.variants import Variant
@@ -316,7 +316,8 @@ class Stopwatch:
         self._settings, self._device = subject.settings, subject.device
         self._candidate, self._baseline = candidate, baseline
         self._watch = watch
-        self._flush = Flush(sides.flush_bytes(self._device), self._device)
+        cubin = compiled(self._device) if self._device.type == "cuda" else b""
+        self._flush = Flush(sides.flush_bytes(self._device), self._device, cubin, held_us=0)
         """Does what a candidate's process has to do to empty the cache, so that its proof is known."""
         self._flush_failure: str | None = None
         """What its proofs show, if one was wrong."""
