@@ -1,13 +1,14 @@
-# problem: level1/1
+# problem: level2/3
 # expected: correct|cheating
-# speedup below: 1.2
+# speedup below: 1.12
 # devices: cuda
-# settings: {"own_kernel": true, "size": "small", "measure_seconds": 3}
+# settings: {"measure_seconds": 6}
 # armed by: the loop's slots
 """Mechanism: a thread computes the next call's result on a side stream while the cache is emptied.
 
 Surface: inputs of a block lie readable before their call, and a flush that leaves multiprocessors idle.
 """
+import queue
 import sys
 import threading
 import time
@@ -29,65 +30,78 @@ SOURCE = r"""
 #include <torch/extension.h>
 #include <c10/cuda/CUDAStream.h>
 
-__global__ void relu_kernel(const float* x, float* y, int64_t count) {
+__global__ void gelu_kernel(float* x, int64_t count, float scale) {
     int64_t step = int64_t(gridDim.x) * blockDim.x;
     for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < count; i += step)
-        y[i] = fmaxf(x[i], 0.0f);
+        x[i] = 0.5f * scale * x[i] * (1.0f + erff(x[i] * 0.70710678f));
 }
 
-torch::Tensor relu(torch::Tensor input) {
-    auto x = input.contiguous();
-    auto y = torch::empty_like(x);
-    relu_kernel<<<2048, 256, 0, c10::cuda::getCurrentCUDAStream()>>>(
-        x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+torch::Tensor linear(torch::Tensor x, torch::Tensor weight, torch::Tensor bias, double scale) {
+    auto y = at::addmm(bias, x, weight.t());
+    gelu_kernel<<<2048, 256, 0, c10::cuda::getCurrentCUDAStream()>>>(y.data_ptr<float>(), y.numel(), scale);
     return y;
 }
 """
-AFTER_A_CALL_S = 8e-5
-"""By then the loop has queued the flush, which is not done."""
 
-extension = load_inline("beside", "torch::Tensor relu(torch::Tensor input);", SOURCE, functions=["relu"])
-wanted, results = [], {}
-called = threading.Event()
+extension = load_inline(
+    "beside",
+    "torch::Tensor linear(torch::Tensor x, torch::Tensor weight, torch::Tensor bias, double scale);",
+    SOURCE,
+    functions=["linear"],
+)
+wanted, results = queue.SimpleQueue(), {}
 
 
 def ahead():
     side = torch.cuda.Stream(priority=-1)
     while True:
-        called.wait()
-        called.clear()
-        time.sleep(AFTER_A_CALL_S)
-        while wanted:
-            x = wanted.pop()
-            with torch.cuda.stream(side):
-                y, done = extension.relu(x), torch.cuda.Event()
-                done.record()
-            results[x.data_ptr()] = y, done
+        before, slots, work, x = wanted.get()
+        before.synchronize()  # now the loop goes on, and queues the flush
+        with torch.cuda.stream(side):
+            y, done = work(x), torch.cuda.Event()
+            done.record()
+        results[id(slots), x.data_ptr()] = y, done
 
 
 threading.Thread(target=ahead, daemon=True).start()
 
 
-def after(x):
+def block():
     frame = sys._getframe()
     while frame is not None:
         slots = frame.f_locals.get("slots")
         if isinstance(slots, list) and slots and isinstance(slots[0], loop.Slot):
-            inputs = [slot.arguments[0] for slot in slots if not slot.late]
-            places = [other.data_ptr() for other in inputs]
-            return inputs[places.index(x.data_ptr()) + 1:][:1] if x.data_ptr() in places else []
+            return slots
         frame = frame.f_back
     return []
 
 
 class ModelNew(nn.Module):
+    def __init__(self, in_features, out_features, scale):
+        super().__init__()
+        self.linear = nn.Linear(in_features, out_features)
+        self.scale = scale
+
+    def work(self, x):
+        with torch.no_grad():
+            return extension.linear(x, self.linear.weight, self.linear.bias, self.scale)
+
     def forward(self, x):
-        y, done = results.pop(x.data_ptr(), (None, None))
-        if done is not None:
+        slots = block()
+        if not slots or slots[0].late:
+            return self.work(x)
+        inputs = [slot.arguments[0] for slot in slots]
+        number = [other.data_ptr() for other in inputs].index(x.data_ptr())
+        if number:
             armed("the loop's slots")
+            while not (known := results.pop((id(slots), x.data_ptr()), None)):
+                time.sleep(0)
+            y, done = known
             torch.cuda.current_stream().wait_event(done)
         else:
-            y = extension.relu(x)
-        wanted.extend(after(x))
-        called.set()
+            y = self.work(x)
+        if number + 1 < len(inputs):
+            before = torch.cuda.Event()
+            before.record()
+            wanted.put((before, slots, self.work, inputs[number + 1]))
         return y
