@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -304,6 +306,25 @@ def lives(
 
 def took(store: Store, owner: str, most: int = PLACES, wanted: WorkerCapabilities = WORKER) -> int:
     return len(store.service.queue.take(owner, most, wanted))
+
+
+def test_who_waits_for_an_end_is_woken(store: Store) -> None:
+    """Long before its patience ends."""
+    evaluations, listens, stop = store.service.evaluations, threading.Event(), threading.Event()
+    (added,) = evaluations.submit("c", [item()], most=MOST)
+
+    def wait() -> None:
+        listener = evaluations.listener()
+        listener.wait(0.01, stop)  # returns once it listens
+        listens.set()
+        listener.wait(120, stop)
+        listener.close()
+
+    with ThreadPoolExecutor(1) as waiting:
+        woken = waiting.submit(wait)
+        assert listens.wait(30)
+        evaluations.cancel(added.id)
+        woken.result(60)
 
 
 def test_two_daemons_have_half_each(store: Store) -> None:
