@@ -1,6 +1,6 @@
 # problem: level2/3
 # expected: correct|cheating
-# speedup below: 1.12
+# speedup below: 1.05
 # devices: cuda
 # settings: {"measure_seconds": 6}
 # armed by: the loop's slots
