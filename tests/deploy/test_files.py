@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import configparser
 import itertools
 import re
@@ -75,9 +76,10 @@ def test_commands_exist(find: Any) -> None:
 
 
 def test_images_are_named_by_the_packages_version() -> None:
-    files = [*COMPOSE, DEPLOY / "Dockerfile", ROOT / "docs" / "guide" / "deploy.md"]
+    pages = [ROOT / "docs" / "guide" / name for name in ("deploy.md", "recipes.md")]
+    files = [*COMPOSE, DEPLOY / "Dockerfile", *pages]
     named = [v for file in files for v in re.findall(r"kernelproof:(\d[\d.]*\d)", file.read_text())]
-    assert len(named) >= 4 and set(named) == {__version__}
+    assert len(named) >= 6 and set(named) == {__version__}
 
 
 def test_interpreters_and_torch_are_those_of_the_package() -> None:
@@ -152,6 +154,28 @@ def test_workers_get_the_options_that_doctor_asks_for_and_nothing_more() -> None
         assert options == ["seccomp=unconfined", "apparmor=unconfined", "systempaths=unconfined"]
         assert services[name]["cap_drop"] == ["ALL"] and "privileged" not in services[name]
         assert all(f"--security-opt {option}" in DOCKERFILE for option in options)
+
+
+def test_the_line_of_docker_gives_what_the_judge_gets() -> None:
+    """One container has the worker in it, so it needs the worker's options."""
+    (line,) = re.findall(r"^docker run (.+)$", (ROOT / "docs/guide/recipes.md").read_text(), re.M)
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    for name in ("--rm", "--init"):
+        parser.add_argument(name, action="store_true")
+    for name in ("--cap-drop", "--security-opt", "-v"):
+        parser.add_argument(name, action="append")
+    parser.add_argument("--network")
+    parser.add_argument("image")
+    parser.add_argument("command", nargs="+")
+    run = parser.parse_args(shlex.split(line))
+    judge = parsed(COMPOSE[0])["services"]["judge"]
+    assert {name: getattr(run, name) for name in ("init", "security_opt", "cap_drop", "image")} == {
+        name: judge[name] for name in ("init", "security_opt", "cap_drop", "image")
+    }
+    # It listens on the loopback alone, where only the host's network reaches it.
+    assert run.rm and run.network == "host" and "--host" not in run.command
+    assert run.v == ["kernelproof:/data"] and "KERNELPROOF_WORKSPACE=/data" in DOCKERFILE
+    known(run.command)
 
 
 FORBIDDEN = {
