@@ -17,10 +17,10 @@ from kernelproof.types import Status
 from tests.cli import material
 from tests.cli.material import fenced
 from tests.cli.program import ROOT, Program
+from tests.cli.test_compare import SLOW
 from tests.providers.server import Step, completion, serve
 
 pytestmark = [pytest.mark.ci, pytest.mark.timeout(900)]
-SLOWER = "for (int k = 0; k < 20; ++k) value = std::sin(value) * 0.0f + value; value = std::max(value, 0.0f);"
 PAGE = (ROOT / "docs" / "guide" / "recipes.md").read_text()
 
 
@@ -95,12 +95,12 @@ def test_kernelbench(shell: Program, tmp_path: Path) -> None:
     assert "Claimed correct 1: judged correct 0, judged otherwise 1." in said
 
 
-@pytest.mark.parametrize(
-    ("today", "code"), [(material.right("k"), 0), (material.candidate("slower", SLOWER), 1)]
-)
+@pytest.mark.parametrize(("today", "code"), [(material.right("k"), 0), (material.candidate("slow", SLOW), 1)])
 def test_a_gate_against_slower_kernels(shell: Program, today: str, code: int) -> None:
-    kernel = shell.workspace / "kernels" / "relu.py"
-    kernel.parent.mkdir()
+    kernel, problem = shell.workspace / "kernels" / "relu.py", shell.workspace / "problems" / "relu.py"
+    for folder in (kernel.parent, problem.parent):
+        folder.mkdir()
+    problem.write_text(material.RELU)
     for source in (material.right(), today):
         kernel.write_text(source)
         commit(shell.workspace)
