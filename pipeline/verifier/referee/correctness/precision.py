@@ -214,8 +214,8 @@ class Precision:
                 return None
             by_hand = self._outputs(at, self._model, at.arguments, _Rounded(by_hand=True))
             errors = self._errors(at, trace.count)
-        except (ProblemError, torch.OutOfMemoryError, RuntimeError):
-            return None
+        except (ProblemError, torch.OutOfMemoryError, RuntimeError, ValueError):
+            return None  # ValueError: another number of outputs for rounded operands
         bounds = []
         for number, (stick, far, mine) in enumerate(zip(sticks, plain, by_hand, strict=True)):
             lost = measured(_flat(mine), stick.exact, stick.shape).reference_relative_norm
