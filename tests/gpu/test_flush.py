@@ -128,3 +128,24 @@ def test_a_call_has_its_late_inputs_on_its_own_stream_and_not_before() -> None:
     elsewhere(torch.zeros(8, device=GPU))  # what is loaded once is loaded
     assert all(bool((each == 2).all()) for each in block(lambda x: x + 1, flush))
     assert not all(bool((each == 2).all()) for each in block(elsewhere, flush))
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_result_that_was_kept_before_the_capture_is_not_that_of_the_replays(kept: bool) -> None:
+    """A forward that knows its inputs again launches nothing when it is captured: its replays took no time,
+    and what they gave was compared on the inputs of the capture."""
+    results: dict[int, torch.Tensor] = {}
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        if not kept:
+            return torch.relu(x)
+        if x.data_ptr() not in results:
+            results[x.data_ptr()] = torch.relu(x)
+        return results[x.data_ptr()]
+
+    x, source = torch.randn(1000, device=GPU), torch.randn(1000, device=GPU)
+    output = torch.empty_like(x)
+    slot = loop.Slot([x], late=[(x, source)])
+    times = loop.replay(forward, slot, [output], loop.Flush(sides.flush_bytes(GPU), GPU), GPU)
+    assert len(times) == loop.REPLAYS
+    assert torch.equal(output, torch.relu(source)) is not kept

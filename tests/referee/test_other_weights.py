@@ -1,4 +1,5 @@
-"""Weights that a fresh model has at one value, scales of ones and shifts of zeros, get others once."""
+"""Weights that a fresh model has at one value, scales of ones and shifts of zeros, get others once; and which
+probes are left out."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from kernelproof.types import Check, CheckOutcome, Flag, Problem, Status, Verification
+from kernelproof.types import Check, CheckOutcome, Flag, Problem, Rigor, Status, Verification
 from kernelproof.verifier.referee.checks.weights import learned_constants, other_values
 from tests.referee.court import Court
 from tests.referee.problems import as_candidate, text, written
@@ -130,3 +131,24 @@ def test_other_values_differ_everywhere_and_keep_the_sign(value: float) -> None:
     assert float((found - value).abs().mean()) > 0.1
     if value:
         assert bool((found.sign() == (1 if value > 0 else -1)).all())
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("rigor", [Rigor.QUICK, Rigor.STANDARD])
+def test_at_rigor_quick_it_is_recorded_which_probes_were_left_out(
+    court: Court, tmp_path: Path, rigor: Rigor
+) -> None:
+    """No gap: probes only set flags, and a misaligned access costs more time than all other probes. But a
+    record has to say what nobody asked, or the program looks as if it were right there."""
+    problem = written(tmp_path, text("return torch.relu(x)", "torch.randn(34, 66)"))
+    source = as_candidate(text("rows, columns = x.shape; return torch.relu(x)", ""))
+    verdict = court.verdict(source, problem, rigor=rigor)
+    assert verdict.status is Status.CORRECT, verdict.reason
+    outcomes = {check.name.removeprefix("probe: "): check.outcome for check in verdict.checks}
+    rank, offset = outcomes["one more dimension"], outcomes["offset inputs"]
+    if rigor is Rigor.QUICK:
+        assert (rank, offset) == (CheckOutcome.NOT_APPLICABLE, CheckOutcome.NOT_APPLICABLE)
+        assert verdict.flags == ()
+    else:
+        assert (rank, offset) == (CheckOutcome.FAIL, CheckOutcome.PASS)
+        assert verdict.flags == (Flag.SHAPE_SPECIALISED,)

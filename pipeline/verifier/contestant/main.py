@@ -45,7 +45,7 @@ from kernelproof.verifier.contestant.extensions import (
 )
 from kernelproof.verifier.contestant.flush import Flush
 from kernelproof.verifier.contestant.loop import Forward, Slot
-from kernelproof.verifier.contestant.profiling import Watched, add_first_calls
+from kernelproof.verifier.contestant.profiling import Dispatched, Watched, add_first_calls
 from kernelproof.verifier.contestant.weight_draws import constructed
 
 MODULE = "candidate"
@@ -325,9 +325,18 @@ class Runner:
             reply = self._call(message, fds) | {"profile": watched.report}
             if self._first_calls is not None:
                 add_first_calls(watched.report, self._first_calls.inside.made(), self._interpreted)
+            if self._device.type == "cpu" and not self._interpreted:  # which would take long
+                watched.report["dispatched"] = self._dispatched(plain, message)
             return reply
         finally:
             self._model = plain
+
+    def _dispatched(self, plain: Any, message: dict[str, Any]) -> list[list[Any]]:
+        """The operators in one more such call, seen without the profiler; none where that fails."""
+        self._model, seen = plain, Dispatched()
+        with contextlib.suppress(Exception), seen:
+            self._call(message, [])
+        return seen.report
 
     def _settle(self) -> None:
         if self._device.type == "cuda":

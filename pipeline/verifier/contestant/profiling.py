@@ -4,6 +4,10 @@ torch's own profiler (Kineto) records them; on a GPU it takes the kernels from C
 the candidate's process and is a claim, as docs/rationale/kernels.md says. A failure here is `trouble` in the
 report, never an error of the candidate. Of operators that call each other one counts, with all that it calls
 (`attributed`).
+
+The profiler can be stopped from within the call, or told to look away. So it has to have recorded two marks
+of ours, before the call and after it (`Watched`), and another call is watched by a dispatch mode, which
+knows nothing of the profiler (`Dispatched`).
 """
 
 from __future__ import annotations
@@ -25,6 +29,8 @@ from typing import Any, NamedTuple
 import torch
 from torch._C._autograd import DeviceType
 from torch.autograd.profiler import profile, record_function
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from kernelproof.verifier.contestant.extensions import BUILT
 
@@ -54,6 +60,8 @@ _MOVE = _words(
 """Operators that copy, cast or fill. Those that rearrange (`cat`, `gather`, `pad`) count as computing."""
 
 MARK = "kernelproof function "
+BEGINS, ENDS = "kernelproof begins", "kernelproof ends"
+"""Marks around the call. Where one of them is missing, the record was interrupted in between."""
 
 Key = tuple[str, str]
 """Kind and name."""
@@ -206,6 +214,7 @@ class Watched:
         self._forward, self._device, self._releases = forward, device, release
         self._troubles: list[str] = []
         self.report: dict[str, Any] = {"device": None} if device.type == "cuda" else {}
+        self.report["interrupted"] = False
 
     def __call__(self, *arguments: Any) -> Any:
         """Calls the forward. Raises what it raises."""
@@ -248,15 +257,16 @@ class Watched:
         with record_function(MARK):
             pass  # its first use takes half a millisecond, which would count as a function's
         recording.__enter__()  # type: ignore[no-untyped-call]
+        with record_function(BEGINS):
+            pass
         return recording
 
     def _stop(self, recording: profile, raised: Counter[str]) -> None:
         try:
             self._fence()
         finally:
-            recording.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-        results = recording.kineto_results
-        events = results.events() if results is not None else []
+            events = _recorded(recording)
+        self.report["interrupted"] = not _is_whole(events) and _records()
         spans, launched, allocations = _sorted(events)
         seen = attributed(spans)
         host = seen.totals
@@ -335,6 +345,68 @@ def add_first_calls(
     report["interpreted"] = [
         [name[:MAX_NAME], n] for name, n in Counter(interpreted).most_common(MAX_ENTRIES)
     ]
+
+
+def _recorded(recording: profile) -> list[Any]:
+    """Ends a record; what it holds. Nothing where it was ended already."""
+    with record_function(ENDS):
+        pass
+    try:
+        recording.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+    except RuntimeError as error:
+        if "not running" not in str(error):
+            raise
+        return []
+    results = recording.kineto_results
+    return list(results.events()) if results is not None else []
+
+
+def _is_whole(events: Iterable[Any]) -> bool:
+    return {BEGINS, ENDS} <= {event.name() for event in events}
+
+
+def _records() -> bool:
+    """Whether the profiler works here at all, once nothing is told to look away any more."""
+    torch._C._autograd._enable_record_function(True)
+    recording = profile(use_kineto=True)
+    recording.__enter__()  # type: ignore[no-untyped-call]
+    with record_function(BEGINS):
+        pass
+    return _is_whole(_recorded(recording))
+
+
+class Dispatched(TorchDispatchMode):
+    """Sees the operators of torch that compute while it is entered, in this thread, from Python or C++."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Of torch's own: True would have its compiler imported at the first operator, for ten seconds."""
+        return False
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._totals: Totals = {}
+        self._elements: Counter[str] = Counter()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kind, name, is_library = _kind(func._schema.name)
+        began = time.perf_counter_ns()
+        result = func(*args, **(kwargs or {}))
+        if kind == "operator" and is_library:
+            add(self._totals, (kind, name), 1, time.perf_counter_ns() - began)
+            given = (leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor))
+            self._elements[name] += sum(leaf.numel() for leaf in given)
+        return result
+
+    @property
+    def report(self) -> list[list[Any]]:
+        """[name, count, milliseconds, elements] of each operator."""
+        return [
+            [name[:MAX_NAME], count, ns / 1e6, self._elements[name]]
+            for (_, name), (count, ns) in list(self._totals.items())[:MAX_ENTRIES]
+        ]
 
 
 class _Marks:
@@ -435,7 +507,7 @@ def _sorted(events: Iterable[Any]) -> tuple[list[Span], list[Launched], Counter[
     allocations: Counter[str] = Counter()
     for event in events:
         name = event.name()
-        if event.is_user_annotation() and not name.startswith(MARK):
+        if name in (BEGINS, ENDS) or (event.is_user_annotation() and not name.startswith(MARK)):
             continue
         if event.device_type() == DeviceType.CUDA:
             launched.append((name, event.duration_ns(), event.linked_correlation_id(), event))

@@ -19,6 +19,7 @@ from kernelproof.verifier.contestant.profiling import (
     MAX_ENTRIES,
     MAX_KERNELS,
     MAX_NAME,
+    Dispatched,
     Span,
     Watched,
     allocation,
@@ -198,6 +199,15 @@ MALFORMED: dict[str, list[Any]] = {
         [["cudaMalloc" + LONG, 1]],
         [["cudaMalloc", 1]] * (MAX_ENTRIES + 1),
     ],
+    "dispatched": [
+        {},
+        [["aten.mm", 1, 0.1]],
+        [["aten.mm", 1, 0.1, -1]],
+        [["aten.mm", 1, 0.1, True]],
+        [["aten.mm", 0, 0.1, 9]],
+        [["aten.mm", 1, math.inf, 9]],
+        [["aten.mm", 1, 0.1, 9]] * (MAX_ENTRIES + 1),
+    ],
 }
 
 
@@ -242,6 +252,8 @@ REPORTS = st.fixed_dictionaries(
         "device": ROWS | JSON,
         "host": ROWS | JSON,
         "code": JSON,
+        "dispatched": ROWS | JSON,
+        "interrupted": JSON,
         "allocations": JSON,
         "trouble": st.text() | JSON,
     },
@@ -324,6 +336,84 @@ def test_watching_leaves_nothing_behind() -> None:
         watched(torch.rand(4))
     assert sys.getprofile() is None
     assert not torch.autograd._profiler_enabled()
+
+
+AUTOGRAD = torch._C._autograd
+
+
+def switched_off(x: torch.Tensor) -> torch.Tensor:
+    AUTOGRAD._enable_record_function(False)
+    return torch.relu(x)
+
+
+def stopped(x: torch.Tensor) -> torch.Tensor:
+    AUTOGRAD._disable_profiler()
+    return torch.relu(x)
+
+
+def stopped_and_started(x: torch.Tensor) -> torch.Tensor:
+    AUTOGRAD._disable_profiler()
+    torch.autograd.profiler.profile(use_kineto=True).__enter__()  # type: ignore[no-untyped-call]
+    return torch.relu(x)
+
+
+def hidden(x: torch.Tensor) -> torch.Tensor:
+    AUTOGRAD._enable_record_function(False)
+    y = torch.relu(x @ x)
+    AUTOGRAD._enable_record_function(True)
+    return y
+
+
+def ranged(x: torch.Tensor) -> torch.Tensor:
+    with torch.autograd.profiler.record_function("mine"):
+        return torch.relu(x)
+
+
+@pytest.mark.parametrize(
+    ("forward", "interrupted"),
+    [(switched_off, True), (stopped, True), (stopped_and_started, True), (hidden, False), (ranged, False)],
+)
+def test_a_record_that_is_stopped_or_switched_off_says_so(forward: Any, interrupted: bool) -> None:
+    """And so it is with a record of nothing else: a machine on which no profiler works accuses nobody."""
+    watched = Watched(forward, torch.device("cpu"))
+    watched(torch.ones(2, 2))
+    assert watched.report["interrupted"] is interrupted
+    after = Watched(torch.relu, torch.device("cpu"))
+    after(torch.ones(2))
+    assert not after.report["interrupted"]
+    assert [name for _, name, *_ in after.report["host"]] == ["aten.relu"]
+
+
+def test_where_no_profiler_records_nothing_was_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernelproof.verifier.contestant.profiling._recorded", lambda recording: [])
+    watched = Watched(torch.relu, torch.device("cpu"))
+    watched(torch.ones(2))
+    assert watched.report["interrupted"] is False
+
+
+def test_operators_that_are_hidden_from_the_record_are_dispatched_all_the_same() -> None:
+    watched = Watched(hidden, torch.device("cpu"))
+    watched(torch.ones(3, 3))
+    assert watched.report["host"] == []
+    with torch.no_grad(), Dispatched() as seen:
+        hidden(torch.ones(3, 3))
+    found = read_report({"profile": watched.report | {"dispatched": seen.report}}, [], Evidence())
+    assert found.kernels.operators == ("aten.mm", "aten.relu")
+    assert found.works is not None
+    assert {name: (done.calls, done.elements) for name, done in found.works.on_host.items()} == {
+        "matrix products": (1, 18),
+        "relu": (1, 9),
+    }
+
+
+def test_what_is_recorded_counts_as_it_is_recorded() -> None:
+    watched = Watched(torch.relu, torch.device("cpu"))
+    watched(torch.ones(5))
+    plain = read_report({"profile": watched.report}, [], Evidence())
+    both = read_report(
+        {"profile": watched.report | {"dispatched": [["aten.relu_", 3, 9.0, 99]]}}, [], Evidence()
+    )
+    assert both == plain
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="it does not fail where there is a GPU")

@@ -10,6 +10,7 @@ import torch
 from kernelproof.types import VerifySettings
 from kernelproof.verifier.contestant.loop import OutputMeta
 from kernelproof.verifier.referee.correctness.oracle import Oracle
+from kernelproof.verifier.referee.correctness.tolerance import NORM_FLOOR
 from kernelproof.verifier.referee.inputs import problem
 from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.verifier.workers.shared_memory import SharedSlot
@@ -98,3 +99,24 @@ def test_all_else_stays_wrong(oracle: Oracle, change: str) -> None:
     found = outputs.wrong_beside(slot, slot, 0)
     assert found is not None
     assert found.wrong > 0
+
+
+PRODUCT = text("return x @ x.T", "torch.randn(64, 300)")
+
+
+@pytest.mark.parametrize(("off", "noted", "wrong"), [(0.5, 0, False), (1.5, 1, False), (2.5, 0, True)])
+def test_a_float32_output_beyond_a_trials_bound_is_right_when_timed_and_noted(
+    tmp_path: Path, off: float, noted: int, wrong: bool
+) -> None:
+    """The secret slot allows twice a trial's bound in float32: strictly compared, an honest program near the
+    bound would have as many more trials as there are rounds. So what that would refuse is counted only."""
+    oracle = oracle_of(tmp_path, PRODUCT)
+    outputs = timed(oracle)
+    [x] = oracle.loaded.draw(77, CPU)
+    native = x @ x.T
+    error = torch.randn(native.shape, generator=torch.Generator().manual_seed(1))
+    mine = native + off * NORM_FLOOR[torch.float32] * native.norm() / error.norm() * error
+    spec = {"arena": "inputs", "offset": 0}
+    slot = Slot([], (spec,), (x,), (mine,), (spec,), (native,), (spec,))
+    assert (outputs.wrong(slot, [x], 0) is not None) is wrong
+    assert outputs.beyond_trial == noted

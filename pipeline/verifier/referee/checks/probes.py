@@ -47,7 +47,7 @@ BUDGET_SECONDS = 20.0
 """Probes begin only within this time."""
 NEEDED_SLOTS = 4
 """A probe is left out when fewer than this many sets of its inputs would fit in memory."""
-OFFSET = "offset inputs"
+OFFSET, RANK = "offset inputs", "one more dimension"
 SHORT = "memory is short for another set of inputs"
 BROKEN = "the probe before broke the process"
 _ARENAS = ("probe inputs", "probe outputs")
@@ -106,7 +106,8 @@ class Probes:
                 gone = self._disorder(candidate)
         if self._request.settings.rigor is Rigor.QUICK:
             # A misaligned access ends the process: on a GPU that takes longer than all other probes.
-            self._ledger.skipped(_check(OFFSET), "not at rigor quick")
+            for name in (RANK, OFFSET):
+                self._ledger.skipped(_check(name), "not at rigor quick")
         note_large_indices([*self._slot.views, *self._slot.outputs], self._ledger)
 
     def _other_weights(self, candidate: CandidateProcess) -> str:
@@ -331,7 +332,7 @@ class Shapes:
         for chosen in dict.fromkeys((tuple(shared), (0,))):
             whole = size % 2 > 0 or any(self._barred(i, 0, larger=False, together=False) for i in chosen)
             ways.append(partial(self._split, chosen, 1 if whole else 2))
-        yield Reshaped("one more dimension", tuple(ways), 1.0)
+        yield Reshaped(RANK, tuple(ways), 1.0)
 
     def _of_size(self, size: int) -> Iterator[tuple[int, int]]:
         return ((index, dim) for index, dim in self._places if self._leaves[index].shape[dim] == size)

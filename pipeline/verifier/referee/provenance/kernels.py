@@ -102,7 +102,7 @@ def check_kernels(
     kernels = _with_shares(report.kernels, replacement)
     if ledger.kernels is None or kernels.launches:  # the later look, where it saw something
         ledger.kernels = kernels
-    _check(kernels, replacement, shown, ledger, settings, again)
+    _check(report._replace(kernels=kernels), replacement, shown, ledger, settings, again)
 
 
 def _with_shares(kernels: Kernels, replacement: Replaced | None) -> Kernels:
@@ -114,7 +114,7 @@ def _with_shares(kernels: Kernels, replacement: Replaced | None) -> Kernels:
 
 
 def _check(
-    kernels: Kernels,
+    report: Report,
     replacement: Replaced | None,
     shown: Evidence,
     ledger: Ledger,
@@ -122,6 +122,7 @@ def _check(
     again: bool,
 ) -> None:
     """Raises Ended where the settings ask for more of the candidate's own."""
+    kernels = report.kernels
     own_kernel, own_compute = (each.again() if again else each for each in (OWN_KERNEL, OWN_COMPUTE))
     figures = {"own_share": kernels.own_share, "launches": len(kernels.launches)}
     if replacement is not None:
@@ -130,7 +131,7 @@ def _check(
             "replaced_outside_products": replacement.outside_products,
         }
     if settings.own_kernel:
-        why = lacking(kernels, ledger.builds, shown, replacement)
+        why = _hides(report, shown) or lacking(kernels, ledger.builds, shown, replacement)
         if why:
             ledger.kernels = kernels
             raise ledger.failed(own_kernel, why, figures)
@@ -145,6 +146,15 @@ def _check(
             ledger.skipped(own_compute, kernels.trouble, figures)
         else:
             ledger.passed(own_compute, "no library computed anything", figures)
+
+
+def _hides(report: Report, shown: Evidence) -> str:
+    """How the candidate keeps its operators from being recorded; empty where it does not."""
+    if report.interrupted:
+        return "it is right, but the record of its call was stopped or switched off while it was called"
+    if shown.switches_recording:
+        return "it is right, but a library that it built has torch record no operators"
+    return ""
 
 
 def lacking(

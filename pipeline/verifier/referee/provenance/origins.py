@@ -231,6 +231,8 @@ _COMPILES = re.compile(
 """Ways of a Python program to kernels that no build of ours made."""
 _LOADS = (b"nvrtcCompileProgram", b"cuModuleLoad", b"cuLibraryLoad", b"cudaLibraryLoad")
 """The same in a library."""
+_SWITCHES_RECORDING = (b"enableRecordFunction", b"set_record_function_tls")
+"""What a library of the candidate's imports in order to keep torch's operators out of every profile."""
 _SHORTEST_PIECE = 4
 
 
@@ -272,6 +274,11 @@ class Evidence:
         return bool(_COMPILES.search(self.text)) or any(
             call in image for image in self.images for call in _LOADS
         )
+
+    @cached_property
+    def switches_recording(self) -> bool:
+        """Whether a library that was built has torch record no operators. No kernel needs that."""
+        return any(call in image for image in self.images for call in _SWITCHES_RECORDING)
 
     @cached_property
     def asks_inductor(self) -> bool:

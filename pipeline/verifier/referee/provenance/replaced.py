@@ -267,6 +267,12 @@ def _by_class(lines: Iterable[Operator]) -> dict[str, Spent]:
     return found
 
 
+def unrecorded(recorded: Iterable[Operator], dispatched: Iterable[Operator]) -> list[Operator]:
+    """Operators that were dispatched, and of whose class not one call is in the record of another call."""
+    known = _by_class(recorded).keys()
+    return [line for line in dispatched if not known & _by_class([line]).keys()]
+
+
 def _missing(spent: Spent, candidate: Spent | None) -> Spent:
     """What libraries do of this for the reference, and not in the candidate.
 

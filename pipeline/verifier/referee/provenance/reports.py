@@ -26,7 +26,7 @@ from kernelproof.verifier.referee.provenance.origins import (
     of_library,
     origin,
 )
-from kernelproof.verifier.referee.provenance.replaced import Operator, Works, works
+from kernelproof.verifier.referee.provenance.replaced import Operator, Works, unrecorded, works
 
 MOST_LOOKUPS = 16
 """Names of a report that are looked for in the libraries' files, a second each at most."""
@@ -45,6 +45,8 @@ class Report(NamedTuple):
 
     kernels: Kernels
     works: Works | None
+    interrupted: bool = False
+    """Whether the record was stopped, or told to look away, while the call was made."""
 
 
 class _Row(NamedTuple):
@@ -75,6 +77,10 @@ def _read(report: object, builds: Sequence[Build], shown: Evidence) -> Report:
         raise Malformed("trouble is no text")
     modules = {build.name for build in builds if build.state is BuildState.OK}
     rows = _rows(report.get("host"))
+    elements = _elements(report.get("elements"))
+    on_host = _with_elements(_of_libraries(rows), elements)
+    hidden = unrecorded(on_host, _dispatched(report.get("dispatched")))
+    rows += [_Row(line.kind, line.name, line.calls, line.ms) for line in hidden]
     host = list(_host(rows, modules, shown.images))
     kernels: list[tuple[Launch, bool]] = []
     others = _written_by_others(report.get("made"))
@@ -94,15 +100,30 @@ def _read(report: object, builds: Sequence[Build], shown: Evidence) -> Report:
         allocations=_allocations(report.get("allocations")),
         trouble=clean(trouble)[:1000],
     )
+    interrupted = report.get("interrupted") is True
     if trouble and not launches:
-        return Report(said, None)
-    elements = _elements(report.get("elements"))
+        return Report(said, None, interrupted)
     spent = _rows(report.get("spent")) if report.get("spent") is not None else None
-    on_host, on_device = (
-        None if lines is None else [Operator(*row, elements.get((row.kind, row.name), 0)) for row in lines]
-        for lines in (_of_libraries(rows), spent)
-    )
-    return Report(said, works(on_host or [], on_device, kernels))
+    on_device = _with_elements(spent, elements) if spent is not None else None
+    return Report(said, works([*on_host, *hidden], on_device, kernels), interrupted)
+
+
+def _with_elements(rows: Iterable[_Row], elements: Mapping[tuple[str, str], int]) -> list[Operator]:
+    return [Operator(*row, elements.get((row.kind, row.name), 0)) for row in rows]
+
+
+def _dispatched(value: object) -> list[Operator]:
+    """Operators of libraries as a dispatch mode saw them; nothing for None. Raises Malformed."""
+    if not isinstance(value, list | None) or len(value or ()) > MAX_ENTRIES:
+        raise Malformed("the list of operators that were dispatched is none, or too long")
+    found = []
+    for item in value or ():
+        match item:
+            case [name, count, ms, int(elements)] if type(elements) is int and 0 <= elements < 1 << 60:
+                found.append(Operator(*_row(["operator", name, count, ms]), elements))
+            case _:
+                raise Malformed("a line of the operators that were dispatched is none")
+    return found
 
 
 def _of_libraries(rows: Iterable[_Row]) -> list[_Row]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import torch
 
@@ -113,10 +114,18 @@ class Measuring:
         rounds = self.timed.rounds
         if min(clock.inside_ms(rounds), clock.baseline_ms(rounds)) >= claim.LAUNCH_BOUND_MS:
             return
-        slot = self.slots[0]
-        slot.fill(self.oracle.loaded.draw(self.ledger.seed("replay"), self.device))
-        baseline_ms = self._replay(baseline, slot, is_baseline=True)
-        candidate_ms = self._replay(candidate.contestant, slot, is_baseline=False)
+        if len(self.slots) < 2:
+            return
+        slot, source = self.slots[:2]
+        captured = self.oracle.loaded.draw(self.ledger.seed("captured"), self.device)
+        slot.poison()
+        source.take(self.oracle.loaded.draw(self.ledger.seed("replay"), self.device))
+        times = []
+        for side, is_baseline in ((baseline, True), (candidate.contestant, False)):
+            late = slot.await_from(source, captured)
+            times.append(self._replay(side, slot, late, is_baseline=is_baseline))
+        baseline_ms, candidate_ms = times
+        slot.write(source.values())
         right = TimedOutputs(self._subject()).wrong_beside(slot, slot, 0) is None
         self._replayed = Replayed(baseline_ms=baseline_ms, candidate_ms=candidate_ms if right else None)
 
@@ -204,13 +213,17 @@ class Measuring:
         self.timed.notes += [note for note in timed.notes if note not in self.timed.notes]
         self.timed.power_capped += timed.power_capped
         self.timed.checked_calls += timed.checked_calls
+        self.timed.beyond_trial += timed.beyond_trial
         self.timed.before = self.timed.before or timed.before
         self.timed.after = timed.after
 
-    def _replay(self, side: Contestant, slot: SharedSlot, *, is_baseline: bool) -> float | None:
-        """Median time of a replayed call; None where it cannot be captured, or the process is gone."""
+    def _replay(
+        self, side: Contestant, slot: SharedSlot, late: list[Any], *, is_baseline: bool
+    ) -> float | None:
+        """Median time of a replayed call; None where it cannot be captured, or the process is gone. `late`:
+        where its inputs come from once it is captured."""
         specs = slot.message(baseline=is_baseline)["outputs"]
-        message = {"op": "replay", "slots": [slot.arguments], "outputs": specs}
+        message = {"op": "replay", "slots": [slot.arguments], "late": [late], "outputs": specs}
         side.resume()
         try:
             reply = side.ask(message, seconds=self.settings.call_seconds)
@@ -321,7 +334,9 @@ class Measuring:
             "uneven_ms": uneven,
             "allowed_ms": allowed,
         }
-        self.ledger.passed(TIMED_OUTPUTS, f"{counted(self.timed.checked_calls, 'call')} compared, all right")
+        compared = {"beyond_trial": self.timed.beyond_trial} if self.timed.beyond_trial else {}
+        seen = f"{counted(self.timed.checked_calls, 'call')} compared, all right"
+        self.ledger.passed(TIMED_OUTPUTS, seen, compared)
         seen = f"inside {inside:.4g} ms, outside {measured.host_ms:.4g} ms a call"
         if clock.hides_work(rounds):
             seen = f"{seen}: {unseen:.4g} ms a call are certainly not on its own clock"

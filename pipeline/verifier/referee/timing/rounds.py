@@ -192,6 +192,8 @@ class Timed:
     power_capped: int = 0
     """Rounds after which the power cap limited the clocks."""
     checked_calls: int = 0
+    beyond_trial: int = 0
+    """As `TimedOutputs` counts them."""
     stop: Stop | None = None
     """Why no more rounds were made; None where a check failed."""
     failure: str | None = None
@@ -366,7 +368,7 @@ class Stopwatch:
                 timed.stop = self._rule.decide(timed.rounds, time.monotonic() - began)
         while timed.failure is None and self._decoys.are_missing(timed.rounds, self._rule):
             self._decoy(timed)
-        timed.after = read_state(self._device)
+        timed.after, timed.beyond_trial = read_state(self._device), self._outputs.beyond_trial
         timed.notes, timed.power_capped = list(self._watch.notes), self._watch.power_capped
         return timed
 

@@ -40,6 +40,9 @@ class TimedOutputs:
 
     def __init__(self, subject: Subject) -> None:
         self._subject, self._oracle = subject, subject.oracle
+        self.beyond_trial = 0
+        """Outputs that were right by `near_floor`, which for float32 is twice a trial's, and would be wrong
+        in a trial. Counted and shown; nothing depends on it."""
 
     def wrong(self, place: SharedSlot, arguments: list[Any], seed: int) -> ErrorStatistics | None:
         """The first wrong output for these arguments, which are the referee's own, if any.
@@ -82,8 +85,19 @@ class TimedOutputs:
         is expensive for large problems."""
         native = self._oracle.native(arguments, seed)
         if self._compared(place, native, tolerance.near_floor) is None:
+            self._note_beyond_trial(name, place, arguments, native, seed)
             return None
         return self._wrong_by_truth(name, place, arguments, native, seed, forgiving=forgiving)
+
+    def _note_beyond_trial(
+        self, name: str, place: SharedSlot, arguments: list[Any], native: ReferenceOutputs, seed: int
+    ) -> None:
+        if self._compared(place, native, _surely_right_floor) is None:
+            return
+        try:
+            self.beyond_trial += self._wrong_by_truth(name, place, arguments, native, seed) is not None
+        except torch.OutOfMemoryError:
+            return
 
     def _wrong_by_truth(
         self,
@@ -127,6 +141,11 @@ class TimedOutputs:
         floors = [tolerance.norm_floor(mine.dtype, numerics) for mine in native.outputs]
         found = compare(native, sticks, known.outputs, floors, trial="again", numerics=numerics)
         return not any(each.wrong for each in found)
+
+
+def _surely_right_floor(dtype: torch.dtype, reference_relative_norm: float, numerics: str) -> float:
+    """How near to the native result an output is right in a trial, by the triangle inequality."""
+    return tolerance.timed_floor(dtype, reference_relative_norm, numerics) / 2 - 2 * reference_relative_norm
 
 
 def _near(error: ErrorStatistics) -> bool:
