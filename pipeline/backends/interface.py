@@ -54,8 +54,9 @@ class Inside(Protocol):
     def interpreter_lacks(self, error: BaseException) -> bool:
         """Whether a kernel raised this because the interpreter lacks a function. A GPU may run the kernel."""
 
-    def made(self) -> Sequence[tuple[str, str]]:
-        """Names of the kernels that there are in this process, and the file that each was written in."""
+    def made(self) -> Sequence[tuple[str, ...]]:
+        """Names of the kernels that there are in this process, the file that each was written in, and,
+        where it is known, the text of those that were compiled."""
 
     def interpreted(self, called: Callable[[str], None]) -> None:
         """Has `called` told the name of each kernel that is interpreted from now on."""

@@ -144,9 +144,10 @@ class TritonInside:
         raised = errors is not None and isinstance(error, errors.InterpreterError)
         return raised and isinstance(error.__cause__, NotImplementedError)
 
-    def made(self) -> Sequence[tuple[str, str]]:
+    def made(self) -> Sequence[tuple[str, ...]]:
         """Functions with `@triton.jit`, whoever wrote them: torch.compile's are in files of its own. A kernel
-        that was compiled under another name than its function's is told by both."""
+        that was compiled under another name than its function's is told by both; a function whose code says
+        another file now than when it was decorated, with both."""
         import gc
         import sys
 
@@ -156,8 +157,11 @@ class TritonInside:
         for each in found:
             caches = [cache[0] for cache in getattr(each, "device_caches", {}).values()]
             compiled = {str(getattr(kernel, "name", "")) for cache in caches for kernel in cache.values()}
-            file = str(each.fn.__code__.co_filename)
-            told += [(name, file) for name in {str(each.__name__), *compiled} - {""}]
+            now = str(each.fn.__code__.co_filename)
+            files = {now, str(getattr(each, "file_name", now))}
+            names = {str(each.__name__), *compiled} - {""}
+            text = ["".join(getattr(each, "raw_src", ""))] if compiled else []
+            told += [(name, file, *text) for name in names for file in files]
         return told
 
     def interpreted(self, called: Callable[[str], None]) -> None:

@@ -246,3 +246,22 @@ def _no_builds(request: BuildRequest) -> Build:
 def _capability(builder: Builder) -> tuple[int, int]:
     major, minor = builder.toolchain.architecture.rstrip("abcdefghijklmnopqrstuvwxyz").split(".")
     return int(major), int(minor)
+
+
+def test_a_function_whose_code_says_another_file_is_told_with_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line of Python makes torch.compile's kernel one of the candidate's own file."""
+    from triton.runtime.jit import JITFunction
+
+    file = tmp_path / "torchinductor_candidate.py"
+    file.write_text("def renamed_kernel(x):\n    tl.store(x, 1.0 + tl.load(x))\n")
+    module: dict[str, Any] = {"__name__": "written"}
+    exec(compile(file.read_text(), str(file), "exec"), module)
+    kernel: Any = JITFunction(module["renamed_kernel"])
+    code = kernel.fn.__code__
+    monkeypatch.setattr(kernel.fn, "__code__", code.replace(co_filename="/candidate.py"))
+    first = TRITON.first_call
+    assert first is not None
+    told = {each for each in first.inside().made() if each[0] == "renamed_kernel"}
+    assert told == {("renamed_kernel", str(file)), ("renamed_kernel", "/candidate.py")}

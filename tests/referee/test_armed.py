@@ -35,6 +35,7 @@ NO_REPORT = {
     "cheats/ptrace_tried": "it names nothing of ours: it tries every process",
     "cheats/torch_shadowed": "it names nothing of ours: it writes modules where it can",
     "cheats/triton_cubin_exchanged_in_the_cache": "it names nothing of ours, and raises where no cubin is",
+    "cheats/triton_inductors_file_rewritten": "it names nothing of ours, and raises where no kernel is",
     "cheats/triton_inductors_kernel_renamed": "it names nothing of ours, and raises where no kernel is",
     "faults/device_reset": "it names nothing of ours, only the CUDA runtime",
     "faults/frame_of_deep_json": "it ends in a crash only if it has found the connection",

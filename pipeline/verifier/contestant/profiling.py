@@ -183,6 +183,8 @@ MAX_ENTRIES = 256
 MAX_NAME = 200
 MAX_KERNELS = 4096
 """Most kernels whose files are told: torch itself brings a few dozen."""
+MAX_TEXT = 2000
+"""Characters of a kernel's text that are told."""
 
 BY_TORCH = "kernel of torch"
 """The kind of a kernel that was launched while an operator of torch ran, the innermost one around it."""
@@ -337,11 +339,14 @@ class Watched:
 
 
 def add_first_calls(
-    report: dict[str, Any], kernels: Iterable[tuple[str, str]], interpreted: Iterable[str]
+    report: dict[str, Any], kernels: Iterable[tuple[str, ...]], interpreted: Iterable[str]
 ) -> None:
-    """Adds kernels that are compiled at their first call: names and files of those that there are, and how
-    often each was interpreted."""
-    report["made"] = sorted({(name[:MAX_NAME], file[-MAX_NAME:]) for name, file in kernels})[:MAX_KERNELS]
+    """Adds kernels that are compiled at their first call: names, files and texts of those that there are, and
+    how often each was interpreted."""
+    bounded = {
+        (name[:MAX_NAME], file[-MAX_NAME:], *(t[:MAX_TEXT] for t in text)) for name, file, *text in kernels
+    }
+    report["made"] = sorted(bounded)[:MAX_KERNELS]
     report["interpreted"] = [
         [name[:MAX_NAME], n] for name, n in Counter(interpreted).most_common(MAX_ENTRIES)
     ]

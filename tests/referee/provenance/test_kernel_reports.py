@@ -184,12 +184,13 @@ def test_what_took_memory_is_counted() -> None:
 
 
 LONG = "x" * (MAX_NAME + 1)
+TEXTS = ([["a", "b", 1]], [["a", "b", "x" * 2001]], [["a", "b", "c", "d"]])
 MALFORMED: dict[str, list[Any]] = {
     "device": ["all", [["kernel", "a", 1]], [["kernel", "a", 1, 1.0]] * (MAX_ENTRIES + 1)],
     "spent": ["all", [["operator", "aten.mm", 0, 1.0]]],
     "elements": [{"aten.mm": 1}, [["operator", "aten.mm"]], [["operator", "aten.mm", -1]]],
     "shapes": [3, [["a", 1]], [["a", 1, 2, 3, -4]], [["a", 1, 2, 3, True]], [["a"] * 5]],
-    "made": [3, [["a"]], [["a", 3]], [["a", LONG]], [["a", "b"]] * (MAX_KERNELS + 1)],
+    "made": [3, [["a"]], [["a", 3]], [["a", LONG]], [["a", "b"]] * (MAX_KERNELS + 1), *TEXTS],
     "interpreted": [{}, [["a", "b"]], [["a", 0]], [["a", 1]] * (MAX_ENTRIES + 1)],
     "allocations": [
         {"cudaMalloc": 1},
@@ -454,10 +455,24 @@ def test_shapes_go_to_their_kernels() -> None:
     assert b.threads is None and b.shared_bytes is None
 
 
-SOURCE = "import triton\n@triton.jit\ndef relu_kernel(x): pass\ndef triton_poi_fused_relu_0(x): pass\n"
+SOURCE = """import triton
+@triton.jit
+def relu_kernel(x): pass
+def triton_poi_fused_relu_0(x): pass
+TEXT = "    at = tl.program_id(0) * BLOCK\\n"
+"""
 OWN = "/tmp/scratch/candidate.py"
 INDUCTOR = "/tmp/scratch/torchinductor_candidate/ab/cabcdef.py"
 PACKAGE = "/usr/lib/python3/site-packages/liger_kernel/ops/relu.py"
+
+
+INDUCTORS_TEXT = """@triton.jit
+def relu_kernel(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    tmp0 = tl.load(in_ptr0 + (xindex), None)
+"""
+"""No line of it stands in the source."""
 
 
 def origins(made: list[list[str]], *names: str) -> list[Origin]:
@@ -480,6 +495,14 @@ def origins(made: list[list[str]], *names: str) -> list[Origin]:
         ),
         ([["relu_kernel", PACKAGE]], "relu_kernel", Origin.LIBRARY),
         ([["other_kernel", OWN]], "other_kernel", Origin.UNKNOWN),
+        ([["relu_kernel", OWN, "@triton.jit\ndef relu_kernel(x): pass\n"]], "relu_kernel", Origin.JIT),
+        (
+            [["relu_kernel", OWN, "def relu_kernel(x):\n    at = tl.program_id(0) * BLOCK\n"]],
+            "relu_kernel",
+            Origin.JIT,
+        ),
+        ([["relu_kernel", OWN, INDUCTORS_TEXT]], "relu_kernel", Origin.UNKNOWN),
+        ([["relu_kernel", OWN, INDUCTORS_TEXT], ["relu_kernel", INDUCTOR]], "relu_kernel", Origin.INDUCTOR),
     ],
 )
 def test_a_kernel_is_of_the_file_that_it_was_written_in(

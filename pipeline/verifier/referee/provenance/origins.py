@@ -234,6 +234,8 @@ _LOADS = (b"nvrtcCompileProgram", b"cuModuleLoad", b"cuLibraryLoad", b"cudaLibra
 _SWITCHES_RECORDING = (b"enableRecordFunction", b"set_record_function_tls")
 """What a library of the candidate's imports in order to keep torch's operators out of every profile."""
 _SHORTEST_PIECE = 4
+_LINE = 12
+"""Characters of a line that says whose a text is."""
 
 
 @dataclass(frozen=True)
@@ -309,6 +311,13 @@ class Evidence:
             return True
         written = self.written_name(base)
         return written != base and written in self._functions
+
+    def holds_lines_of(self, text: str) -> bool:
+        """Whether a line of a Python kernel's text, decorators and heads of functions apart, stands in the
+        source or in a text in it; a name alone does not. A text without lines of some length says nothing."""
+        lines = [line.strip() for line in text.splitlines()]
+        telling = [each for each in lines if len(each) >= _LINE and not each.startswith(("@", "def ", "#"))]
+        return not telling or any(each in self.source or each in self.text for each in telling)
 
     @cached_property
     def _functions(self) -> frozenset[str]:

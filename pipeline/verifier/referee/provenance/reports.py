@@ -15,6 +15,7 @@ from kernelproof.verifier.contestant.profiling import (
     MAX_ENTRIES,
     MAX_KERNELS,
     MAX_NAME,
+    MAX_TEXT,
     allocation,
 )
 from kernelproof.verifier.referee.ledger import clean
@@ -83,7 +84,7 @@ def _read(report: object, builds: Sequence[Build], shown: Evidence) -> Report:
     rows += [_Row(line.kind, line.name, line.calls, line.ms) for line in hidden]
     host = list(_host(rows, modules, shown.images))
     kernels: list[tuple[Launch, bool]] = []
-    others = _written_by_others(report.get("made"))
+    others = _written_by_others(report.get("made"), shown)
     if "device" in report:
         kernels = _device(_rows(report["device"]), shown, others, _shapes(report.get("shapes")))
         launches = [launch for launch, _ in kernels]
@@ -230,17 +231,22 @@ def _interpreted(value: object, shown: Evidence, others: Mapping[str, Origin]) -
     ]
 
 
-def _written_by_others(value: object) -> dict[str, Origin]:
-    """Whose a kernel is, by its name, where the file that it was written in is not the candidate's; nothing
-    for None. A name that two have is no evidence for the candidate. Raises Malformed."""
+def _written_by_others(value: object, shown: Evidence) -> dict[str, Origin]:
+    """Whose a kernel is, by its name, where the file that it was written in is not the candidate's, or no
+    line of its text is; nothing for None. A name that two have is no evidence for the candidate. Raises
+    Malformed."""
     found: dict[str, Origin] = {}
     if not isinstance(value, list | None) or len(value or ()) > MAX_KERNELS:
         raise Malformed("the list of kernels' files is none, or too long")
     for item in value or ():
         match item:
-            case [str(name), str(file)] if len(name) <= MAX_NAME and len(file) <= MAX_NAME:
+            case [str(name), str(file), *texts] if len(name) <= MAX_NAME and len(file) <= MAX_NAME:
+                if len(texts) > 1 or not all(isinstance(t, str) and len(t) <= MAX_TEXT for t in texts):
+                    raise Malformed("a kernel's text is none, or too long")
                 whose = author(file)
-                if whose is not None:
+                if whose is None and not all(map(shown.holds_lines_of, texts)):
+                    whose = Origin.UNKNOWN
+                if whose is not None and found.get(clean(name), Origin.UNKNOWN) is Origin.UNKNOWN:
                     found[clean(name)] = whose
             case _:
                 raise Malformed("a line of the kernels' files is none")
