@@ -207,7 +207,7 @@ def replaced(reference: Works, candidate: Works) -> Replaced | None:
     else:
         theirs, others = reference.on_host, dict(candidate.on_host)
     for name, spent in candidate.on_host.items():
-        if spent.elements and name not in others:  # its kernels were hidden from the record, or ran on the host
+        if spent.elements and name not in others:  # its kernels are hidden, or on the host
             others[name] = spent._replace(ms=0.0)
     total = sum(spent.ms for spent in theirs.values())
     if total <= 0:
