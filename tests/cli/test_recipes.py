@@ -70,9 +70,9 @@ def test_a_model_on_a_server_of_yours(shell: Program) -> None:
     assert script.count(" http://localhost:8000/v1 ") == 1
     with serve(Step(completion(fenced(material.right())))) as server:
         said = run(shell, script.replace("http://localhost:8000/v1", server.url))
-    assert [request["model"] for request in server.requests] == ["MODEL"] * 2
-    assert [attempt.status for attempt in shell.attempts()] == [Status.CORRECT] * 2
-    assert "openai:MODEL" in said and "1 problem: " in said.partition("2 correct")[2]
+    assert [request["model"] for request in server.requests] == ["MODEL"]
+    assert [attempt.status for attempt in shell.attempts()] == [Status.CORRECT]
+    assert "openai:MODEL" in said and "\n1 problem: 1 " in said
 
 
 def test_kernelbench(shell: Program, tmp_path: Path) -> None:
