@@ -14,14 +14,14 @@ from rich.console import Console
 from rich.live import Live
 
 from kernelproof.cli.display import Lines, print_counts
+from kernelproof.report.findings import finding_of
 from kernelproof.report.plain import clean, json_line, screen
 from kernelproof.report.progress import (
     cost,
     failure_line,
-    fastest_table,
+    print_fastest_attempts,
     progress_screen,
     progress_table,
-    speedup_of,
     summary_line,
     tokens,
 )
@@ -186,10 +186,11 @@ class _PlainLines(_Printed):
 
 
 def _ended_line(event: Event, *, several: bool) -> str:
-    """`level1/1     sample 0 turn 1  correct  1.432 (1.421 to 1.440, faster)`. `several`: with the model."""
+    """`level1/1     sample 0 turn 1  correct  1.43× [1.42, 1.44] faster`. `several`: with the model."""
     key, what = event.key, "the best again: " if event.confirmed else ""
     words = f"{clean(key.problem_id):<12} sample {key.sample} turn {key.turn}  {what}{event.status}"
-    timed = speedup_of(event.verification) if event.status is Status.CORRECT else ""
+    measured = event.verification.measurement if event.verification else None
+    timed = finding_of(measured) if measured and event.status is Status.CORRECT else ""
     return "  ".join(filter(None, (words, timed, clean(event.model) if several else "")))
 
 
@@ -237,7 +238,7 @@ def print_summary(
         console.print(progress_table(progress, console))
     if progress.fastest:
         say("best kernels")
-        console.print(fastest_table(progress.fastest))
+        print_fastest_attempts(progress.fastest, console)
     if progress.failures:
         say("what failed most, and the reason given most often")
         for failure in progress.failures:

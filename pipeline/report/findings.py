@@ -48,13 +48,15 @@ def finding_of(measured: Measurement | Against) -> str:
     return finding(measured.speedup, measured.speedup_interval, measured.pace, measured.unresolved_because)
 
 
-def times(speedup: float, interval: Ends | None = None) -> str:
-    """`1.23× [1.18, 1.33]`: all with the digits that the lower end needs."""
+def times(speedup: float | None, interval: Ends | None = None) -> str:
+    """`1.23× [1.18, 1.33]`: all with the digits that the lower end needs; `-` for None."""
     return " ".join(filter(None, speedup_and_interval(speedup, interval)))
 
 
-def speedup_and_interval(speedup: float, interval: Ends | None) -> tuple[str, str]:
+def speedup_and_interval(speedup: float | None, interval: Ends | None) -> tuple[str, str]:
     """The same as two texts; the second is empty without an interval."""
+    if speedup is None:
+        return "-", ""
     digits = digits_for(speedup if interval is None else min(speedup, interval.low))
     within = "" if interval is None else f"[{interval.low:.{digits}f}, {interval.high:.{digits}f}]"
     return f"{speedup:.{digits}f}×", within

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from rich.box import SIMPLE
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.segment import Segment, Segments
 from rich.style import Style
@@ -41,19 +43,26 @@ def print_facts(console: Console, facts: Mapping[str, str], style: str = "") -> 
     console.print(table)
 
 
-def plain_table(titles: Sequence[str], rows: Iterable[Sequence[Text | str]]) -> Table:
-    """A table of texts, each as wide as it is."""
-    table = Table(*titles, box=SIMPLE, pad_edge=False, show_edge=False)
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(clean(cell)) for cell in row))
-    return table
+def print_lines(console: Console, lines: Iterable[Text | str], style: str = "") -> None:
+    """Sentences, each folded at the terminal's width; whole in a pipe."""
+    for line in lines:
+        said = line if isinstance(line, Text) else Text(clean(line), style=style)
+        console.print(said, soft_wrap=not console.is_terminal)
 
 
-def print_table(console: Console, titles: Sequence[str], rows: Iterable[Sequence[Text | str]]) -> None:
-    """Prints such a table; nothing where there are no rows."""
-    table = plain_table(titles, rows)
-    if table.row_count:
-        console.print(table)
+def print_table(
+    console: Console, titles: Sequence[str], rows: Iterable[Sequence[Text | str]], spare: Sequence[str] = ()
+) -> None:
+    """Prints a table in the screen's width; nothing where there are no rows. The first and the last column
+    may fold; a narrow screen leaves out those that are `spare`, the first of them first."""
+    ends = (0, len(titles) - 1)
+    places = {title: place for place, title in enumerate(spare, start=1)}
+    columns = [
+        Column(title, itemgetter(n), False, folded if n in ends else None, places.get(title, 0))
+        for n, title in enumerate(titles)
+    ]
+    if known := list(rows):
+        console.print(fitting(columns, known, console).table)
 
 
 def attempt_number(attempt_id: int | None) -> str:
@@ -81,11 +90,6 @@ def share(fraction: float | None) -> str:
     return "-" if fraction is None else f"{100 * fraction:.1f} %"
 
 
-def ratio(value: float | None) -> str:
-    """A speedup, or a mean of several: `1.234`; `-` where nothing is known."""
-    return "-" if value is None else f"{value:.3f}"
-
-
 class Ends(Protocol):
     """An interval, or a record that has its ends."""
 
@@ -96,11 +100,6 @@ class Ends(Protocol):
     @property
     def high(self) -> float:
         """Upper end."""
-
-
-def between(interval: Ends | None, digits: int = 3) -> str:
-    """`1.204 to 1.396`; empty without an interval."""
-    return "" if interval is None else f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"
 
 
 def percents_between(interval: Interval | None) -> str:
@@ -173,9 +172,11 @@ def size(count: int) -> str:
     return f"{value:.3g} {_BINARY[power]}"
 
 
-NAME_WIDTH = 20
-"""Characters of a name for which a narrow screen gives up spare columns."""
-_UNBOUNDED = 10_000
+NAME_WIDTH, LEAST_NAME = 20, 14
+"""Characters of a name for which a narrow screen gives up spare columns, and those that are spare LAST."""
+LAST = 9
+_GAP, _NARROW_GAP = 3, 2
+"""Characters from one column to the next."""
 _FORMULA = ("=", "+", "-", "@")
 
 
@@ -200,14 +201,12 @@ class Column:
     """The cell of a record."""
     number: bool = True
     """Numbers stand on the right and are never broken; words stand on the left."""
-    name: bool = False
-    """A name that is not ours: of any length, folded over lines where it must be."""
+    fit: Callable[[str, int], str] | None = None
+    """Of a text that is not ours, of any length: fits it to so many characters, such as `folded`."""
     spare: int = 0
-    """On a narrow screen 1 goes first, then 2 ...; 0 stays."""
+    """On a narrow screen 1 goes first, then 2 ..., at last LAST; 0 stays."""
     optional: bool = False
     """Left out where no row has anything in it."""
-    listed: bool = False
-    """Entries with `, ` between them: folded between entries, not within one."""
     short: Callable[[Any], Text | str] | None = None
     """The cell on a screen that is too narrow for the whole table."""
     common: str = ""
@@ -216,7 +215,33 @@ class Column:
     """What the title means, for who reads it the first time."""
 
 
-Rows = Sequence[Sequence[Text | str]]
+def folded(text: str, room: int) -> str:
+    """As it is: the table folds it over lines."""
+    return text
+
+
+def shortened(text: str, room: int) -> str:
+    """Both ends of a name: `openai:org…-Instruct`."""
+    if cell_len(text) <= room:
+        return text
+    tail = (room - 1) // 2
+    return f"{set_cell_size(text, room - 1 - tail)}…{set_cell_size(text[::-1], tail)[::-1]}"
+
+
+def entries(text: str, room: int) -> str:
+    """What has `, ` between its entries, in lines of up to `room` characters; a longer entry has its own."""
+    lines = [""]
+    for entry in text.split(", "):
+        longer = f"{lines[-1]}, {entry}" if lines[-1] else entry
+        if lines[-1] and cell_len(longer) >= room:  # the last character is a comma's
+            lines.append(entry)
+        else:
+            lines[-1] = longer
+    return ",\n".join(lines)
+
+
+Filled = list[tuple[Column, list[Text | str]]]
+"""Columns, each with its cells."""
 
 
 class Fitted(NamedTuple):
@@ -234,107 +259,67 @@ def fitting(
 ) -> Fitted:
     """The table of these records with as many of its columns as the screen holds whole.
 
-    Spare columns go only for names of up to NAME_WIDTH characters; longer names fold instead. `whole`: what
-    all rows have in common has its column, too.
+    Spare columns go only for names of up to NAME_WIDTH characters; longer names are fitted instead. `whole`:
+    what all rows have in common has its column, too.
     """
-    rows = [[_safe(column, column.cell(record)) for column in columns] for record in records]
-    kept = [i for i, column in enumerate(columns) if not column.optional or any(row[i] for row in rows)]
+    filled: Filled = [(column, [_safe(column.cell(record)) for record in records]) for column in columns]
+    filled = [(column, cells) for column, cells in filled if not column.optional or any(cells)]
     common = []
-    for i in [] if whole or len(rows) < 2 else list(kept):
-        if columns[i].common and len({str(row[i]) for row in rows}) == 1:
-            kept.remove(i)
-            common.append(columns[i].common.format(rows[0][i]))
-    table, shown = _table_of_some(columns, rows, records, kept, console)
-    return Fitted(table, [columns[i].legend for i in shown if columns[i].legend], common)
-
-
-def _table_of_some(
-    columns: Sequence[Column], rows: Rows, records: Sequence[Any], kept: list[int], console: Console
-) -> tuple[Table, list[int]]:
-    """The table of those of the kept columns that there is room for, and which they are."""
-    chosen, cells = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
-    table = table_of(chosen, cells, widths=_widths(chosen, cells))
-    if width_of(table, console) <= console.width:
-        return table, kept
-    rows = [
-        [
-            cell if column.short is None else _safe(column, column.short(record))
-            for column, cell in zip(columns, row, strict=True)
-        ]
-        for record, row in zip(records, rows, strict=True)
-    ]
-    spare = sorted((i for i in kept if columns[i].spare), key=lambda i: columns[i].spare)
-    while True:
-        chosen = [columns[i] for i in kept]
-        cells = [[row[i] for i in kept] for row in rows]
-        if not spare or width_of(table_of(chosen, cells, NAME_WIDTH), console) <= console.width:
-            return table_of(chosen, _folded(chosen, cells, console), console.width), kept
-        kept.remove(spare.pop(0))
-
-
-def _safe(column: Column, cell: Text | str) -> Text | str:
-    return Text(clean(cell)) if column.name and isinstance(cell, str) else cell
-
-
-def _folded(columns: Sequence[Column], rows: Rows, console: Console) -> Rows:
-    """The rows with line ends between the entries of listed columns, where one line has no room for all."""
-    for place, column in enumerate(columns):
-        if column.listed:
-            bare = [[*row[:place], "", *row[place + 1 :]] for row in rows]
-            others = width_of(table_of(columns, bare, console.width), console) - cell_len(column.title)
-            room = console.width - others
-            rows = [[*row[:place], _lines(str(row[place]), room), *row[place + 1 :]] for row in rows]
-    return rows
-
-
-def _lines(entries: str, room: int) -> str:
-    """Entries in lines of up to `room` characters; a longer entry has a line of its own."""
-    lines = [""]
-    for entry in entries.split(", "):
-        longer = f"{lines[-1]}, {entry}" if lines[-1] else entry
-        if lines[-1] and cell_len(longer) >= room:  # the last character is a comma's
-            lines.append(entry)
-        else:
-            lines[-1] = longer
-    return ",\n".join(lines)
-
-
-def _widths(columns: Sequence[Column], rows: Rows) -> list[int] | None:
-    """The characters of each column's longest cell; None where a cell has several lines. The library finds
-    them as well, three times, and takes long where the rows are many."""
-    texts = [[column.title for column in columns], *([str(cell) for cell in row] for row in rows)]
-    if any("\n" in text or "\t" in text for row in texts for text in row):
-        return None
-    return [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
-
-
-def table_of(
-    columns: Sequence[Column],
-    rows: Rows,
-    longest_name: int | None = None,
-    widths: Sequence[int] | None = None,
-) -> Table:
-    """With `longest_name`, in characters, for a narrow screen: columns closer together. `widths`: of the
-    columns, in characters, where they are known."""
-    narrow = longest_name is not None
+    for column, cells in [] if whole or len(records) < 2 else list(filled):
+        if column.common and len(set(map(str, cells))) == 1:
+            filled.remove((column, cells))
+            common.append(column.common.format(cells[0]))
+    room, narrow = console.width, _width(filled, console.width, _GAP) > console.width
+    if narrow:
+        filled, room = _narrowed(filled, records, console.width)
     table = Table(box=SIMPLE, pad_edge=False, show_edge=False, collapse_padding=narrow)
-    for place, column in enumerate(columns):
+    for column, cells in filled:
         table.add_column(
             Text(column.title),
             justify="right" if column.number else "left",
-            no_wrap=not column.name,
+            no_wrap=column.fit is None,
             overflow="fold",
-            max_width=longest_name if column.name else None,
-            width=None if widths is None else widths[place],
+            # Known widths spare the library three looks at each cell.
+            width=None if narrow and column.fit else _cells(column, cells, room),
+            max_width=_cells(column, cells, room),
         )
-    for row in rows:
+    for row in zip(*(cells for _, cells in filled), strict=True):
         table.add_row(*row)
-    return table
+    return Fitted(table, [column.legend for column, _ in filled if column.legend], common)
 
 
-def width_of(table: Table, console: Console) -> int:
-    """Characters that the table takes when nothing in it is broken."""
-    return console.measure(table, options=console.options.update_width(_UNBOUNDED)).maximum
+def _safe(cell: Text | str) -> Text | str:
+    return " ".join(clean(cell).split()) if isinstance(cell, str) else cell
+
+
+def _cells(column: Column, cells: Iterable[Text | str], room: int) -> int:
+    """Characters of a column whose names have `room`."""
+    longest = max((cell_len(line) for cell in cells for line in str(cell).split("\n")), default=0)
+    return max(cell_len(column.title), min(longest, room) if column.fit else longest)
+
+
+def _width(filled: Filled, room: int, gap: int) -> int:
+    return sum(_cells(column, cells, room) + gap for column, cells in filled) - gap
+
+
+def _narrowed(filled: Filled, records: Sequence[Any], width: int) -> tuple[Filled, int]:
+    """What a narrow screen shows of the columns, and the characters of a name there."""
+    filled = [(c, list(map(c.short, records)) if c.short else cells) for c, cells in filled]
+
+    def fitted(room: int) -> Filled:
+        return [
+            (c, [cell if c.fit is None or isinstance(cell, Text) else c.fit(cell, room) for cell in cells])
+            for c, cells in filled
+        ]
+
+    for spare in sorted((column for column, _ in filled if column.spare), key=lambda column: column.spare):
+        room = LEAST_NAME if spare.spare == LAST else NAME_WIDTH
+        if _width(fitted(room), room, _NARROW_GAP) <= width:
+            break
+        filled = [(column, cells) for column, cells in filled if column is not spare]
+    rooms = range(1, width + 1)
+    room = bisect_right(rooms, width, key=lambda room: _width(fitted(room), room, _NARROW_GAP)) or 1
+    return fitted(room), room
 
 
 def csv_text(columns: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from kernelproof.db.scores.comparing import ComparedProblem, Comparison, Side
+from kernelproof.db.scores.comparing import ComparedProblem, Comparison
 from kernelproof.db.scores.filters import CURRENT, Filters
 from kernelproof.db.scores.groups import FAST, KS
 from kernelproof.db.scores.records import (
@@ -31,7 +31,6 @@ from kernelproof.db.scores.records import (
 from kernelproof.db.scores.reported_results import ClaimedResult, Claims, ClaimTotals
 from kernelproof.report.export.files import Typeset
 from kernelproof.report.findings import (
-    BOUNDED,
     NOT_SOLVED,
     NOT_TIMED,
     SEPARATOR,
@@ -44,24 +43,26 @@ from kernelproof.report.findings import (
     why_unresolved,
 )
 from kernelproof.report.layout import (
-    NAME_WIDTH,
     Axis,
     Column,
     Fitted,
     attempt_number,
-    between,
     csv_text,
+    entries,
     fitting,
+    folded,
     percents_between,
+    print_lines,
     setting_line,
     share,
+    shortened,
 )
 from kernelproof.report.plain import clean
 from kernelproof.types import Pace, Setting, Status
 from kernelproof.types.measurement import resolved
 from kernelproof.wording import counted
 
-PACE_STYLE = {Pace.FASTER: "green", Pace.SAME: "", Pace.SLOWER: "red", Pace.UNRESOLVED: "yellow"}
+PACE_STYLE = {Pace.FASTER: "green", Pace.SAME: "", Pace.SLOWER: "red", Pace.UNRESOLVED: "magenta"}
 SOURCES: dict[Source, str] = {
     "model": "",
     "file": "candidates given as files · ",
@@ -93,19 +94,15 @@ def print_leaderboard(
             if scores := _scores(board, view, place):
                 tables += [fitting((*owners, *of), scores, console, whole=wide) for of in (_SCORES, _FUNNEL)]
         console.print(Text(SEPARATOR.join(heading), style="bold"))
-        if said := audit_of(board, place):
-            console.print(said, soft_wrap=True)
+        print_lines(console, filter(None, (audit_of(board, place),)))
         for table in tables:
             console.print(table.table)
             legends += table.legends
-            if legends:
-                console.print(Text(SEPARATOR.join(legends), style="dim"), soft_wrap=not console.is_terminal)
+            print_lines(console, filter(None, (SEPARATOR.join(legends),)), "dim")
             legends = []
             console.print()
-        for line in closing(rows):
-            console.print(line, soft_wrap=not console.is_terminal)
-    for line in remarks(board, unresolved=not (board.problems or board.kernels)):
-        console.print(line, soft_wrap=not console.is_terminal)
+        print_lines(console, closing(rows))
+    print_lines(console, remarks(board, unresolved=not (board.problems or board.kernels)))
 
 
 def place_of(row: Scores | ProblemScores | KernelScores) -> Place:
@@ -199,7 +196,7 @@ def _print_empty(board: Leaderboard, console: Console) -> None:
     if board.filters != Filters():
         console.print("No finished attempt passes these filters; kernelproof leaderboard shows them all.")
         for hint in board.hints:
-            console.print(f"  {clean(hint)}", soft_wrap=True)
+            print_lines(console, (f"  {hint}",))
     elif board.counts.stale or board.counts.retracted:
         console.print("No result counts under the current policy.")
     elif board.counts.unfinished:
@@ -274,10 +271,10 @@ def _verdict(row: Row) -> str:
     return why_unresolved(k.interval, k.pace, row.because).removeprefix("the ") or k.pace
 
 
-def _labelled(row: Row, room: int = 1000) -> str:
-    """`level1/5 argmin`, with as much of the name as there is room for."""
-    whole, room = f"{row.problem} {row.name}", max(len(row.problem), room)
-    return whole if len(whole) <= room else f"{whole[: room - 1].rstrip()}…"
+def _label(text: str, room: int) -> str:
+    """`level1/5 arg…`: an id, and as much of the name as there is room for."""
+    room = max(text.find(" "), room)
+    return text if len(text) <= room else f"{text[: room - 1].rstrip()}…"
 
 
 def _paced(row: Row, words: str) -> Text:
@@ -285,7 +282,7 @@ def _paced(row: Row, words: str) -> Text:
 
 
 BOUNDED_MARK = "†"
-_PROBLEM = Column("problem", _labelled, number=False, name=True, short=lambda row: _labelled(row, NAME_WIDTH))
+_PROBLEM = Column("problem", lambda row: f"{row.problem} {row.name}", number=False, fit=_label)
 _SPEEDUP = _kernel("speedup", _speedup, "-")
 _INTERVAL = _kernel(
     "95 % interval", lambda k: speedup_and_interval(k.speedup, k.interval)[1], number=False, spare=9
@@ -295,9 +292,9 @@ _PACE = Column(
     lambda row: _paced(row, _verdict(row)),
     number=False,
     short=lambda row: _paced(row, re.sub(r": [^±,]+", "", _verdict(row))),
-    legend="pace: what the interval proves, else why it is unresolved",
+    legend="pace: what the interval proves",
 )
-_MODEL = Column("model", lambda row: row.author, number=False, name=True, common="all by {}")
+_MODEL = Column("model", lambda row: row.author, number=False, fit=shortened, common="all by {}")
 _AUTHORS = {"model": _MODEL, "file": replace(_MODEL, title="file", common="all of {}"), "tuner": _MODEL}
 _CORRECT = Column("correct", lambda row: row.correct, spare=5, optional=True, common="{} correct each")
 _TIMES = _kernel("time against PyTorch", lambda k: against(k.candidate_ms, k.baseline_ms), spare=3)
@@ -315,21 +312,21 @@ def _kernel_columns(axis: Axis, author: Column) -> tuple[Column, ...]:
             lambda k: "" if k.compile_speedup is None else times(k.compile_speedup),
             spare=2,
             optional=True,
-            legend="over compile: speedup against torch.compile",
+            legend="over compile: against torch.compile",
         ),
         _kernel(
             "of roofline",
             lambda k: "" if k.roofline_fraction is None else f"{100 * k.roofline_fraction:.0f} %",
             spare=4,
             optional=True,
-            legend="of roofline: the least time that the device allows, over the kernel's",
+            legend="of roofline: 100 % is the device's limit",
         ),
         _kernel(
             "headroom",
             lambda k: "" if k.headroom is None else f"{k.headroom:.3g}×",
             spare=1,
             optional=True,
-            legend="headroom: how many times faster the roofline is",
+            legend="headroom: what the roofline leaves",
         ),
         *(_TIMES, _CORRECT),
         _kernel(
@@ -339,11 +336,11 @@ def _kernel_columns(axis: Axis, author: Column) -> tuple[Column, ...]:
             spare=2,
             optional=True,
             common="error class {}",
-            legend="error class: arithmetic that the results could come from",
+            legend="error class: of the arithmetic",
         ),
-        _kernel("flags", lambda k: ", ".join(k.flags), number=False, name=True, optional=True),
+        _kernel("flags", lambda k: ", ".join(k.flags), number=False, fit=folded, optional=True),
         author,
-        _kernel("#", lambda k: str(k.attempt_id), legend="#: attempt"),
+        _kernel("#", lambda k: str(k.attempt_id)),
     )
 
 
@@ -356,8 +353,8 @@ def speedup_legends(rows: Iterable[Row]) -> list[str]:
     """What the marks beside speedups mean, where a row has them."""
     kernels = [row.kernel for row in rows if row.kernel]
     marked = any(bounded(k.speedup, k.interval) for k in kernels)
-    said = [f"{BOUNDED_MARK} {BOUNDED}; the candidate's own shows more"] if marked else []
-    return said + ["→1: unresolved, counts as 1"] * any(lowered(k.speedup, k.pace) for k in kernels)
+    said = [f"{BOUNDED_MARK}: bounded by the clock"] if marked else []
+    return said + ["→1: counts as 1"] * any(lowered(k.speedup, k.pace) for k in kernels)
 
 
 def closing(rows: Sequence[Row]) -> list[str]:
@@ -386,7 +383,7 @@ def pace_text(pace: Pace | None) -> Text:
 
 
 def _name(title: str, get: Callable[[Scores], str | None]) -> Column:
-    return Column(title, lambda scores: get(scores) or "-", number=False, name=True)
+    return Column(title, lambda scores: get(scores) or "-", number=False, fit=folded)
 
 
 _BY_MODEL = _name("model", lambda s: s.model)
@@ -412,13 +409,12 @@ def _pass_at(place: int, spare: int) -> Column:
         mean = scores.pass_at[place].mean.value
         return "" if mean is None or scores.source != "model" else share(mean)
 
-    legend = "" if place else "pass@1: chance of one sample"
-    return Column(f"pass@{KS[place]}", cell, spare=spare, optional=True, legend=legend)
+    return Column(f"pass@{KS[place]}", cell, spare=spare, optional=True)
 
 
 def _fast(place: int, spare: int = 0) -> Column:
     name = f"fast_{FAST[place]:g}"
-    legend = "" if spare else "fast_p: correct and over p times as fast"
+    legend = "" if spare else "fast_p: over p times as fast"
     return Column(name, lambda s: share(s.fast[place].rate.share), spare=spare, legend=legend)
 
 
@@ -430,13 +426,13 @@ def _mean(title: str, of: str, **more: Any) -> Column:
     return Column(title, cell, **more)
 
 
-_SOLVED = Column("solved", lambda s: f"{s.solved}/{s.problems}", legend="solved: problems")
+_SOLVED = Column("solved", lambda s: f"{s.solved}/{s.problems}")
 _SAMPLES = Column("correct", lambda s: f"{s.correct.part}/{s.correct.whole}", legend="correct: samples")
 _FAST_1, _FAST_2 = _fast(2), _fast(4, 7)
 _MEAN = _mean(
     "mean speedup [95 %]",
     "geometric_mean",
-    legend="mean: geometric, of each solved problem's best; unresolved counts as 1 at most",
+    legend="mean: geometric, of the solved",
 )
 _SCORES = (
     *(_SOLVED, _SAMPLES),
@@ -469,8 +465,7 @@ _FUNNEL = (
         "how samples ended",
         lambda s: ", ".join(f"{count} {status}" for status, count in s.statuses.items()),
         number=False,
-        name=True,
-        listed=True,
+        fit=entries,
     ),
 )
 
@@ -515,21 +510,16 @@ def print_comparisons(comparisons: Sequence[Comparison], console: Console) -> No
         console.print(Text(source + setting_line(found.setting), style="bold"))
         console.print(Text(f"A: {found.kind} {clean(found.a)}\nB: {found.kind} {clean(found.b)}"))
         console.print(fitting(_COLUMNS, found.problems, console).table)
-        for line in _comparison_sentences(found):
-            console.print(line, soft_wrap=True)
+        print_lines(console, _comparison_sentences(found))
 
 
 def _side(of: str) -> tuple[Column, Column, Column, Column]:
     """The columns of a side: correct samples, speedup, its interval, attempt."""
     get, name = attrgetter(of), of.upper()
-
-    def timed(show: Callable[[Side], str], missing: str = "") -> Callable[[ComparedProblem], str]:
-        return lambda p: missing if get(p).speedup is None or get(p).interval is None else show(get(p))
-
     return (
         Column(f"{name} correct", lambda p: f"{get(p).correct}/{get(p).judged}"),
-        Column(f"{name} speedup", timed(lambda side: f"{side.speedup:.3f}", "-")),
-        Column("95 % interval", timed(lambda side: between(side.interval)), spare=2),
+        Column(f"{name} speedup", lambda p: times(get(p).speedup)),
+        Column("95 % interval", lambda p: speedup_and_interval(get(p).speedup, get(p).interval)[1], spare=2),
         Column(f"{name} attempt", lambda p: attempt_number(get(p).attempt_id), spare=1),
     )
 
@@ -544,7 +534,7 @@ def _winner(title: str, of: str) -> Column:
 
 _A, _B = _side("a"), _side("b")
 _COLUMNS = (
-    Column("problem", lambda p: p.problem_id, number=False, name=True),
+    Column("problem", lambda p: p.problem_id, number=False, fit=folded),
     *(_A[0], _B[0], _winner("more correct", "more_correct")),
     *(*_A[1:3], *_B[1:3], _winner("faster", "faster"), _A[3], _B[3]),
 )
@@ -570,11 +560,9 @@ def _comparison_sentences(c: Comparison) -> list[str]:
         "(exact sign test).",
     ]
     if c.ratio.value is not None and c.ratio_p is not None:
-        found = c.ratio.interval
-        within = f" (95 %: {between(found)})" if found else ""
         said.append(
             f"Speed, on {counted(c.ratio.count, 'problem')} that both solved: A's best is "
-            f"{c.ratio.value:.3f} times as fast as B's{within}, p = {c.ratio_p:.3g} "
+            f"{times(c.ratio.value, c.ratio.interval)} as fast as B's, p = {c.ratio_p:.3g} "
             "(Wilcoxon's signed-rank test)."
         )
     ties = len(c.problems) - c.faster_a - c.faster_b
@@ -591,17 +579,17 @@ COLUMNS = (
     *("candidate_ms", "baseline_ms", "flags"),
 )
 _TABLE = (
-    Column("problem", lambda r: r.problem_id, number=False, name=True),
+    Column("problem", lambda r: r.problem_id, number=False, fit=folded),
     Column("claimed", lambda r: _claim(r), number=False),
-    Column("claimed speedup", lambda r: "" if r.claimed_speedup is None else f"{r.claimed_speedup:.3f}"),
-    Column("claimed on", lambda r: r.claimed_device or "", number=False, name=True, spare=2, optional=True),
+    Column("claimed speedup", lambda r: times(r.claimed_speedup)),
+    Column("claimed on", lambda r: r.claimed_device or "", number=False, fit=folded, spare=2, optional=True),
     Column("judged here", lambda r: _judged(r), number=False),
-    Column("speedup", lambda r: "" if r.speedup is None else f"{r.speedup:.3f}"),
-    Column("95 % interval", lambda r: between(r.interval), spare=5),
+    Column("speedup", lambda r: times(r.speedup)),
+    Column("95 % interval", lambda r: speedup_and_interval(r.speedup, r.interval)[1], number=False, spare=5),
     Column("pace", lambda r: pace_text(r.pace), number=False, spare=6),
-    Column("flags", lambda r: ", ".join(r.flags), number=False, name=True, spare=3, optional=True),
-    Column("model", lambda r: r.model, number=False, name=True, spare=4),
-    Column("source", lambda r: r.source, number=False, name=True, spare=1),
+    Column("flags", lambda r: ", ".join(r.flags), number=False, fit=folded, spare=3, optional=True),
+    Column("model", lambda r: r.model, number=False, fit=shortened, spare=4),
+    Column("source", lambda r: r.source, number=False, fit=folded, spare=1),
     Column("attempt", lambda r: f"#{r.attempt_id}"),
 )
 
@@ -615,8 +603,7 @@ def print_claims(claims: Claims, console: Console) -> None:
         console.print(Text(setting_line(totals.setting), style="bold"))
         results = [result for result in claims.results if result.setting == totals.setting]
         console.print(fitting(_TABLE, results, console).table)
-        for line in _claim_sentences(totals):
-            console.print(line, soft_wrap=True)
+        print_lines(console, _claim_sentences(totals))
 
 
 def claims_csv(claims: Claims) -> str:
@@ -658,7 +645,7 @@ def _claim_sentences(t: ClaimTotals) -> list[str]:
     if t.claimed_faster:
         said.append(f"Claimed faster {t.claimed_faster}: faster here {t.confirmed_faster}.")
     if t.compared:
-        means = f"{t.claimed_geometric_mean:.3f} claimed, {t.geometric_mean:.3f} here"
+        means = f"{times(t.claimed_geometric_mean)} claimed, {times(t.geometric_mean)} here"
         said.append(f"Geometric mean of {counted(t.compared, 'speedup')}: {means}.")
     return said
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from pydantic import ValidationError
-from rich.box import SIMPLE
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from kernelproof.db.views import StoredBatch
-from kernelproof.report.layout import attempt_number, between, percent, plain_table, scaled
-from kernelproof.report.leaderboard import PACE_STYLE
+from kernelproof.report.findings import finding, times
+from kernelproof.report.layout import (
+    Column,
+    attempt_number,
+    fitting,
+    percent,
+    print_table,
+    scaled,
+    shortened,
+)
 from kernelproof.report.plain import clean
-from kernelproof.types import Status, Verification
+from kernelproof.types import Status
 from kernelproof.types.run import (
     AT_SERVER,
     HERE,
@@ -28,75 +36,43 @@ from kernelproof.wording import counted
 
 LONG_SILENCE_S = 20.0
 """A silence of a server that lasts so long is mentioned."""
-NAME_WIDTHS = (40, 24, 18)
-"""Most characters of a model's name on one line of the table: the first that lets the columns fit."""
 _LONGEST_NAME = 120
 UNKNOWN = "unknown"
 """Shown where no number is known."""
-_UNBOUNDED = 10_000
 _STATUSES_SHOWN = 6
 _BATCHES_SHOWN = 5
 
 
-class _Column(NamedTuple):
-    title: str
-    cell: Callable[[ModelProgress], str]
-    optional: bool = False
-    """Left out as long as no model has anything in it."""
+def _place(name: str, title: str = "", **more: Any) -> Column:
+    return Column(title or name, lambda m: str(m.places.get(name) or ""), **more)
 
 
-def _place(name: str, title: str = "", *, optional: bool = False) -> _Column:
-    return _Column(title or name, lambda m: _number(m.places.get(name, 0)), optional)
-
-
-def _number(value: int) -> str:
-    return str(value) if value else ""
-
-
-_SAMPLES = _Column("samples", lambda m: f"{m.over}/{m.samples}")
-_RATE = _Column("tokens/s", lambda m: "" if m.tokens_per_s is None else f"{m.tokens_per_s:.0f}")
-_CORRECT = _Column("correct", lambda m: f"{m.correct}/{m.ended}")
-_BEST = _Column("best", lambda m: "" if m.fastest is None else f"{m.fastest:.3g}")
-_TOKENS = _Column("tokens", lambda m: _short_tokens(m))
-_COST = _Column("cost", lambda m: short_cost(m))
-_LEFT = _Column("left", lambda m: "" if m.left_s is None else duration(m.left_s) if m.left_s else "done")
-_ELSEWHERE = _place("elsewhere", optional=True)
-_WAITING = _place("waiting", optional=True)
-_BATCHED = _place("batched", "in batches", optional=True)
-_FIGURES = (_CORRECT, _BEST, _TOKENS, _COST, _LEFT)
-_ASKED = (_place("asking", "to ask", optional=True), _place("sent", "asked"), _place("answering"))
-
-LAYOUTS: tuple[tuple[_Column, ...], ...] = (
-    (_SAMPLES, _ELSEWHERE, *_ASKED, _BATCHED, _RATE, _WAITING, *(_place(name) for name in HERE), *_FIGURES),
-    (
-        *(_SAMPLES, *_ASKED, _BATCHED, _RATE, _WAITING),
-        *(_Column("judging", lambda m: _number(_at(m, HERE))), *_FIGURES),
-    ),
-    (
-        *(_SAMPLES, _Column("asked", lambda m: _number(_at(m, AT_SERVER))), _RATE),
-        *(_Column("judging", lambda m: _number(_at(m, HERE))), _CORRECT, _BEST, _COST),
-    ),
+COLUMNS = (
+    Column("model", lambda m: _name(m.model), number=False, fit=shortened),
+    Column("samples", lambda m: f"{m.over}/{m.samples}"),
+    _place("elsewhere", optional=True),
+    _place("asking", "to ask", optional=True),
+    _place("sent", "asked", spare=4),
+    _place("answering", spare=5),
+    _place("batched", "in batches", optional=True),
+    Column("tokens/s", lambda m: "" if m.tokens_per_s is None else f"{m.tokens_per_s:.0f}"),
+    _place("waiting", optional=True, spare=3),
+    *(_place(name, spare=1) for name in HERE),
+    Column("correct", lambda m: f"{m.correct}/{m.ended}"),
+    Column("best", lambda m: "" if m.fastest is None else times(m.fastest)),
+    Column("tokens", lambda m: _short_tokens(m), spare=2),
+    Column("cost", lambda m: short_cost(m)),
+    Column("left", lambda m: "" if m.left_s is None else duration(m.left_s) if m.left_s else "done", spare=2),
 )
-"""Columns beside the model's name: the first that the screen holds is taken."""
-
-
-def _at(model: ModelProgress, places: Iterable[str]) -> int:
-    return sum(model.places.get(place, 0) for place in places)
+"""Of a batch's table, a row for each model. What has no room stands in the lines below it, of all models."""
 
 
 def progress_table(progress: BatchProgress, console: Console) -> Table:
     """A row for each model, and one for all where there are several."""
-    rows = _rows(progress)
     # A table that is drawn anew keeps its columns as far as it can.
     done = progress.whole.over >= progress.whole.samples
-    for layout in LAYOUTS:
-        columns = [c for c in layout if any(map(c.cell, rows)) or not (c.optional or done)]
-        for name_width in NAME_WIDTHS:
-            table = _table(columns, rows, name_width)
-            wide = console.measure(table, options=console.options.update_width(_UNBOUNDED)).maximum
-            if wide <= console.width:
-                return table
-    return table
+    columns = [replace(column, optional=column.optional or done) for column in COLUMNS]
+    return fitting(columns, _rows(progress), console).table
 
 
 def _rows(progress: BatchProgress) -> list[ModelProgress]:
@@ -104,27 +80,15 @@ def _rows(progress: BatchProgress) -> list[ModelProgress]:
 
 
 def progress_cells(progress: BatchProgress) -> tuple[list[str], list[list[str]]]:
-    """The widest table as texts: titles, and a row for each model. Columns without anything are left out."""
+    """The whole table as texts: titles, and a row for each model. Columns without anything are left out."""
     rows = _rows(progress)
-    columns = [column for column in LAYOUTS[0] if any(map(column.cell, rows))]
-    titles = ["model", *(column.title for column in columns)]
-    return titles, [[_name(row.model), *(column.cell(row) for column in columns)] for row in rows]
-
-
-def _table(columns: Sequence[_Column], rows: Sequence[ModelProgress], name_width: int) -> Table:
-    table = Table(box=SIMPLE, pad_edge=False, show_edge=False, collapse_padding=True)
-    table.add_column("model", overflow="fold", max_width=name_width)
-    for column in columns:
-        table.add_column(column.title, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(Text(_name(row.model)), *(Text(column.cell(row)) for column in columns))
-    return table
+    columns = [column for column in COLUMNS if any(map(column.cell, rows))]
+    return [column.title for column in columns], [[str(c.cell(row)) for c in columns] for row in rows]
 
 
 def _name(model: str) -> str:
     """A model's name, on one line and of a length that cannot fill the screen."""
-    name = " ".join(clean(model).split()) or "?"
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
+    return shortened(" ".join(clean(model).split()) or "?", _LONGEST_NAME)
 
 
 def progress_screen(progress: BatchProgress, console: Console) -> RenderableType:
@@ -217,30 +181,16 @@ def fastest_lines(fastest: Sequence[FastAttempt], *, several: bool) -> list[str]
 
 
 def speedup(one: FastAttempt) -> str:
-    """`1.432 (1.421 to 1.440, faster)`."""
-    return f"{one.speedup:.3f} ({between(one)}, {_pace(one)})"
+    """`1.43× [1.42, 1.44] faster`."""
+    return finding(one.speedup, one, one.pace) + (", screened" if one.screened else "")
 
 
-def _pace(one: FastAttempt) -> str:
-    return f"{one.pace.value}, screened" if one.screened else one.pace.value
-
-
-def speedup_of(verification: Verification | None) -> str:
-    """The speedup of a timed verification, as `speedup` has it; empty without one."""
-    found = verification.measurement if verification else None
-    if found is None:
-        return ""
-    return f"{found.speedup:.3f} ({between(found.speedup_interval)}, {found.pace.value})"
-
-
-def fastest_table(fastest: Sequence[FastAttempt]) -> Table:
+def print_fastest_attempts(fastest: Sequence[FastAttempt], console: Console) -> None:
     """The best attempts as the end of a batch shows them."""
-    rows = []
-    for one in fastest:
-        pace = Text(_pace(one), style=PACE_STYLE[one.pace])
-        facts = (one.problem_id, f"{one.speedup:.3f}", between(one), pace)
-        rows.append((*facts, _name(one.model), attempt_number(one.attempt_id)))
-    return plain_table(("problem", "speedup", "95 % interval", "pace", "model", "attempt"), rows)
+    rows = [
+        (one.problem_id, speedup(one), attempt_number(one.attempt_id), _name(one.model)) for one in fastest
+    ]
+    print_table(console, ("problem", "speedup, 95 % interval", "attempt", "model"), rows)
 
 
 def failure_line(failure: FailureCount) -> str:
@@ -255,7 +205,7 @@ def summary_line(progress: BatchProgress) -> str:
     """One line that says how far it is."""
     whole = progress.whole
     places = {
-        "at the server": _at(whole, AT_SERVER),
+        "at the server": sum(whole.places.get(place, 0) for place in AT_SERVER),
         "in another command": whole.places.get("elsewhere", 0),
         **{place: whole.places.get(place, 0) for place in HERE},
     }

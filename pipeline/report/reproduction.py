@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from kernelproof.report.findings import against, finding_of, times
 from kernelproof.report.layout import print_table
 from kernelproof.report.plain import clean
 from kernelproof.types import Reproduction, Verification
@@ -46,13 +47,15 @@ def print_tampering(path: Path, tampering: Sequence[str], console: Console) -> N
 def print_bundle(path: Path, sha256: str, attempts: Mapping[int, Bundled | None], console: Console) -> None:
     """Prints the attempts of a bundle. None: an attempt whose records cannot be read."""
     console.print(f"{clean(str(path))}: {counted(len(attempts), 'attempt')}, sha256 {sha256}", soft_wrap=True)
-    rows = [(str(number), *(_row(a) if a else ("cannot be read",))) for number, a in attempts.items()]
+    rows = [
+        (str(number), *(_row(a) if a else ("cannot be read", *[""] * 5))) for number, a in attempts.items()
+    ]
     print_table(console, ("attempt", "problem", "model", "status", "speedup", "device", "verified"), rows)
 
 
 def _row(attempt: Bundled) -> tuple[str, ...]:
     claim = attempt.verification
-    speedup = f"{claim.measurement.speedup:.3f}" if claim.measurement else ""
+    speedup = times(claim.measurement.speedup) if claim.measurement else ""
     device = claim.environment.device_name if claim.environment else ""
     return attempt.problem.id, attempt.run.model, claim.status, speedup, device, claim.created
 
@@ -67,9 +70,5 @@ def _line(verification: Verification) -> str:
     measured = verification.measurement
     if measured is None:
         return f"{verification.status} on {device}, {verification.created}"
-    interval = measured.speedup_interval
-    return (
-        f"{verification.status}, {measured.pace}: {measured.speedup:.3f}x "
-        f"[{interval.low:.3f}, {interval.high:.3f}], {measured.candidate_ms:.4g} ms against "
-        f"{measured.baseline_ms:.4g} ms on {device}, {verification.created}"
-    )
+    said = f"{finding_of(measured)}, {against(measured.candidate_ms, measured.baseline_ms)}"
+    return f"{verification.status}, {said} on {device}, {verification.created}"

@@ -11,9 +11,9 @@ from rich.tree import Tree
 
 from kernelproof.db.views import StoredAttempt
 from kernelproof.extraction import read_plans
-from kernelproof.report.layout import Column, fitting, percent, print_table
+from kernelproof.report.findings import finding_of, times
+from kernelproof.report.layout import Column, fitting, folded, percent, print_table
 from kernelproof.report.plain import clean
-from kernelproof.report.progress import speedup_of
 from kernelproof.types import Measurement, Status, Verification
 from kernelproof.wording import counted
 
@@ -59,8 +59,8 @@ def _rank(attempt: StoredAttempt) -> tuple[bool, float]:
     verdict = _verdict(attempt)
     if verdict is None:
         return True, 0.0
-    times = verdict.measurement
-    return not is_screening(verdict), times.claimed if times is not None else 0.0
+    measured = verdict.measurement
+    return not is_screening(verdict), measured.claimed if measured is not None else 0.0
 
 
 def is_screening(verdict: Verification) -> bool:
@@ -102,7 +102,7 @@ def head(sample: Sequence[StoredAttempt], best: StoredAttempt | None) -> Text:
 
 
 def _line(attempt: StoredAttempt, is_best: bool, plan: str) -> Text:
-    """`#17 turn 3  correct  1.432 (1.421 to 1.440, faster), 61.2 % of the roofline  best  plan 2 of ...`."""
+    """`#17 turn 3  correct  1.43× [1.42, 1.44] faster, 61.2 % of the roofline  best  plan 2 of ...`."""
     verdict = _verdict(attempt)
     status = status_of(attempt, verdict)
     line = Text(f"#{attempt.id} turn {attempt.key.turn}  ")
@@ -110,10 +110,10 @@ def _line(attempt: StoredAttempt, is_best: bool, plan: str) -> Text:
     if status is Status.PLANS and attempt.extraction is not None:
         line.append(f"  {clean(attempt.extraction.reason)}")
     if status is Status.CORRECT and verdict is not None and verdict.measurement is not None:
-        times = verdict.measurement
-        line.append(f"  {speedup_of(verdict)}")
-        if times.roofline is not None:
-            line.append(f", {percent(times.roofline.fraction)} of the roofline")
+        measured = verdict.measurement
+        line.append(f"  {finding_of(measured)}")
+        if measured.roofline is not None:
+            line.append(f", {percent(measured.roofline.fraction)} of the roofline")
         if attempt.run.race and not is_screening(verdict):
             line.append(f"  at {verdict.settings.rigor}")
     if is_best:
@@ -173,12 +173,12 @@ class _Step:
             return ""
         if self.parent.times is None or self.times is None:
             return "correct" if self.parent.status is not Status.CORRECT else ""
-        return f"{self.times.speedup / self.parent.times.speedup:.2f}x"
+        return times(self.times.speedup / self.parent.times.speedup)
 
     @property
     def shown_best(self) -> Text:
         """The speedup of the best so far; green where it is this attempt's."""
-        return Text(f"{self.best:.3f}" if self.best else "", style="bold green" if self.is_best else "")
+        return Text(times(self.best) if self.best else "", style="bold green" if self.is_best else "")
 
 
 def _searched_by(attempt: StoredAttempt) -> Verification | None:
@@ -222,10 +222,10 @@ def _tokens(attempt: StoredAttempt) -> int:
 _COLUMNS = (
     Column("turn", lambda step: str(step.attempt.key.turn)),
     Column("attempt", lambda step: f"#{step.attempt.id}"),
-    Column("question", lambda step: step.question, number=False, name=True),
+    Column("question", lambda step: step.question, number=False, fit=folded),
     Column("of", lambda step: "" if step.parent is None else f"#{step.parent.attempt.id}", spare=3),
-    Column("status", lambda step: status_text(step.attempt, step.status), number=False, name=True),
-    Column("speedup", lambda step: "" if step.times is None else f"{step.times.speedup:.3f}"),
+    Column("status", lambda step: status_text(step.attempt, step.status), number=False, fit=folded),
+    Column("speedup", lambda step: "" if step.times is None else times(step.times.speedup)),
     Column("gain", lambda step: step.gain, spare=2),
     Column("best so far", lambda step: step.shown_best),
     Column("tokens", lambda step: f"{step.tokens:,}" if step.tokens else "", spare=4),
@@ -257,7 +257,7 @@ def _print_confirmed(steps: Sequence[_Step], console: Console) -> None:
     verdicts = [(step.attempt.id, step.attempt.verdict) for step in steps]
     again = [(n, v.verification) for n, v in verdicts if v and not is_screening(v.verification)]
     for number, verdict in again:
-        said = speedup_of(verdict) or str(verdict.status)
+        said = finding_of(verdict.measurement) if verdict.measurement else str(verdict.status)
         console.print(f"#{number} verified again at {verdict.settings.rigor}: {said}")
     if not again:
         console.print(f"not verified again yet; {counted(len(steps), 'attempt')} screened")

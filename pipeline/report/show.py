@@ -15,6 +15,7 @@ from rich.console import Console
 from kernelproof.db.views import StoredAttempt, StoredResponse, StoredVerification
 from kernelproof.errors import KernelproofError
 from kernelproof.providers.body import cut_hint
+from kernelproof.report.findings import times
 from kernelproof.report.layout import pairs, print_facts, print_table, print_words
 from kernelproof.report.progress import dollars
 from kernelproof.report.verification import (
@@ -160,16 +161,16 @@ def _parameters(attempt: StoredAttempt) -> str:
 
 
 def _claimed(attempt: StoredAttempt) -> str:
-    """The claim of an imported program: `correct, 0.72 ms, 2.1 times as fast, NVIDIA H100 (FILE)`."""
+    """The claim of an imported program: `correct, 0.72 ms, 2.10× as fast, NVIDIA H100 (FILE)`."""
     said = attempt.reported
     if said is None:
         return ""
     if not said.has_claim:
         return f"nothing, of {said.source}"
     right = {True: "correct", False: "wrong", None: ""}[said.correct]
-    times = "" if said.runtime_ms is None else f"{said.runtime_ms:.4g} ms"
-    speedup = "" if said.speedup is None else f"speedup {said.speedup:.3f}"
-    words = ", ".join(filter(None, (right, times, speedup, said.device)))
+    taken = "" if said.runtime_ms is None else f"{said.runtime_ms:.4g} ms"
+    speedup = "" if said.speedup is None else f"{times(said.speedup)} as fast"
+    words = ", ".join(filter(None, (right, taken, speedup, said.device)))
     return f"{words or 'nothing that is understood'} (of {said.source}, in {said.said_in})"
 
 
@@ -329,7 +330,7 @@ def verification_lines(attempt: StoredAttempt) -> Iterator[tuple[str, ...]]:
     """The cells of VERIFICATION_COLUMNS for each verification, the oldest first."""
     for stored in attempt.verifications:
         v = stored.verification
-        speedup = f"{v.measurement.speedup:.3f}" if v.measurement else ""
+        speedup = times(v.measurement.speedup) if v.measurement else ""
         device = v.environment.device_name if v.environment else ""
         note = _note(attempt, stored)
         yield str(stored.id), stored.kind, v.status, speedup, device, stored.created, note

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from operator import itemgetter
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -28,14 +27,12 @@ from kernelproof.report.findings import (
     why_unresolved,
 )
 from kernelproof.report.layout import (
-    Column,
     attempt_number,
-    between,
     figure,
-    fitting,
     pairs,
     percent,
     print_facts,
+    print_table,
     print_words,
     scaled,
     setting_line,
@@ -276,7 +273,7 @@ def print_verification(verification: Verification, console: Console) -> None:
     if not verification.checks:
         print_words(console, "No check was made.")
     _print_checks(verification.checks, console)
-    fit_table(console, ERROR_COLUMNS, error_rows(verification), ERROR_SPARE)
+    print_table(console, ERROR_COLUMNS, error_rows(verification), ERROR_SPARE)
     if verification.kernels:
         _print_kernels(verification.kernels, console)
     print_analysis(analyse(verification), console)
@@ -327,21 +324,6 @@ def flat_figures(check: Check) -> str:
     return pairs({k: v for k, v in check.figures.items() if not isinstance(v, dict | list | tuple)})
 
 
-def fit_table(
-    console: Console, titles: Sequence[str], rows: Iterable[Sequence[str]], spare: Sequence[str] = ()
-) -> None:
-    """Prints a table of texts in the screen's width; nothing where there are no rows. The first and the last
-    column may fold; a narrow screen leaves out those that are `spare`, the first of them first."""
-    ends = (0, len(titles) - 1)
-    places = {title: place for place, title in enumerate(spare, start=1)}
-    columns = [
-        Column(title, itemgetter(n), number=False, name=n in ends, spare=places.get(title, 0))
-        for n, title in enumerate(titles)
-    ]
-    if known := [[clean(cell) for cell in row] for row in rows]:
-        console.print(fitting(columns, known, console).table)
-
-
 def error_rows(verification: Verification) -> Iterator[tuple[str, ...]]:
     """The cells of ERROR_COLUMNS for each output that was compared."""
     for e in verification.errors:
@@ -360,7 +342,7 @@ def error_rows(verification: Verification) -> Iterator[tuple[str, ...]]:
 def _print_kernels(kernels: Kernels, console: Console) -> None:
     spent = [launch.ms for launch in kernels.launches if launch.ms is not None]
     rows = [_kernel(launch, sum(spent)) for launch in kernels.longest_first[:KERNEL_ROWS]]
-    fit_table(console, ("kernel", "whose", "launches", "ms", "share"), rows, ("launches", "whose"))
+    print_table(console, ("kernel", "whose", "launches", "ms", "share"), rows, ("launches", "whose"))
     facts = {
         "more kernels": str(len(kernels.launches[KERNEL_ROWS:]) or ""),
         "own share": "" if kernels.own_share is None else f"{percent(kernels.own_share)} of the time",
@@ -403,7 +385,7 @@ def print_measurement(m: Measurement, console: Console) -> None:
 def measurement_facts(m: Measurement) -> dict[str, str]:
     """Name and fact; empty where it was not measured."""
     return {
-        "speedup": _speedup(m),
+        "speedup": finding_of(m),
         "candidate": f"{m.candidate_ms:.6g} ms" + (", launch-bound" if m.launch_bound else ""),
         m.baseline: f"{m.baseline_ms:.6g} ms",
         **{f"against {a.baseline}": _against(a) for a in m.against},
@@ -420,14 +402,8 @@ def measurement_facts(m: Measurement) -> dict[str, str]:
     }
 
 
-def _speedup(m: Measurement | Against) -> str:
-    said = f"{m.speedup:.3f} (95 % interval {between(m.speedup_interval)}): {m.pace}"
-    return f"{said}, since {m.unresolved_because}" if m.unresolved_because else said
-
-
 def _against(a: Against) -> str:
-    times = f"{a.baseline_ms:.6g} ms, measured {a.measured}"
-    return f"{_speedup(a)}; {times}"
+    return f"{finding_of(a)}; {a.baseline_ms:.6g} ms, measured {a.measured}"
 
 
 def _replayed(replayed: Replayed, baseline: str) -> str:
@@ -438,7 +414,7 @@ def _replayed(replayed: Replayed, baseline: str) -> str:
         f"{baseline} {other:.6g} ms" if other is not None else f"{baseline} cannot be captured",
     ]
     if mine and other:
-        said.append(f"ratio {other / mine:.3f}")
+        said.append(f"ratio {times(other / mine)}")
     return ", ".join(said)
 
 
@@ -534,7 +510,7 @@ def print_timed(titles: Sequence[str], rows: Iterable[Timed], console: Console) 
     ]
     last = ("why",) if any(row[-1] for row in cells) else ()
     titles = (*titles, "speedup, 95 % interval", "pace", "attempt", *last)
-    fit_table(console, titles, [row[: len(titles)] for row in cells])
+    print_table(console, titles, [row[: len(titles)] for row in cells])
 
 
 ROWS = 20
@@ -547,7 +523,7 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     """A table of the kernels of which something is known, and the bottleneck."""
     rows = [_row(facts) for facts in analysis.kernels if facts.registers is not None]
     titles = ("kernel", "threads", "registers", "spilled", "shared", "occupancy", "limited by")
-    fit_table(console, titles, rows[:ROWS], ("shared", "threads", "spilled"))
+    print_table(console, titles, rows[:ROWS], ("shared", "threads", "spilled"))
     if analysis.bottleneck is not None:
         print_facts(console, {"bottleneck": _bottleneck_line(analysis.bottleneck)})
 

@@ -152,20 +152,20 @@ def test_further_baselines_have_an_interval_and_a_pace_each(store: Store, comman
         for name, speedup, pace in (("compile", 1.5, Pace.FASTER), ("max-autotune", 0.9, Pace.SLOWER))
     )
     printed = shown(store, command, measured(against=against))
-    assert "against compile 1.500 (95 % interval 1.490 to 1.510): faster; 0.75 ms, measured 2026-" in printed
-    assert "against max-autotune 0.900 (95 % interval 0.890 to 0.910): slower; 0.75 ms" in printed
+    assert "against compile 1.50× [1.49, 1.51] faster; 0.75 ms, measured 2026-" in printed
+    assert "against max-autotune 0.90× [0.89, 0.91] slower; 0.75 ms" in printed
 
 
 def test_an_unresolved_pace_says_why(store: Store, command: Command) -> None:
     because = "its interval holds 1"
     printed = shown(store, command, measured(pace=Pace.UNRESOLVED, unresolved_because=because))
-    assert "): unresolved, since its interval holds 1" in printed
+    assert "speedup 2.00× [1.98, 2.02] unresolved (the interval holds 1)" in printed
 
 
 @pytest.mark.parametrize(
     ("candidate", "baseline", "line"),
     [
-        (0.002, 0.003, "as CUDA graph candidate 0.002 ms, eager 0.003 ms, ratio 1.500"),
+        (0.002, 0.003, "as CUDA graph candidate 0.002 ms, eager 0.003 ms, ratio 1.50×"),
         (None, 0.003, "as CUDA graph the candidate cannot be captured, eager 0.003 ms"),
         (0.002, None, "as CUDA graph candidate 0.002 ms, eager cannot be captured"),
     ],

@@ -84,7 +84,7 @@ def test_figures_are_whole_on_every_width(width: int) -> None:
     assert "22 queued, 4 building, 2 timing" in text
     assert "about 67 min left" in text and "75 % busy" in text
     assert "4 questions to be sent again later: 429: slow down" in text
-    assert "2.345 (2.301 to 2.377, faster)  level2/7  #17" in text
+    assert "2.35× [2.30, 2.38] faster  level2/7  #17" in text
 
 
 def test_a_wide_screen_shows_every_place() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 
@@ -147,7 +148,7 @@ def test_a_record_is_shown_whose_backend_is_no_longer_installed(store: Store, co
 def test_a_measurement_is_shown(store: Store, command: Command) -> None:
     samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
     printed = command("show", "--all")
-    assert "2.000 (95 % interval 1.980 to 2.020): faster" in printed
+    assert re.search(r"\nspeedup +2.00× \[1.98, 2.02\] faster\n", printed)
     assert "1 in 1 block (BC), 4 input sets" in printed
     assert "load_1min 0.5" in printed
 

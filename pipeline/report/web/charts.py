@@ -14,7 +14,8 @@ from markupsafe import Markup
 
 from kernelproof.db.scores.groups import TokensPoint, TurnsPoint
 from kernelproof.db.scores.records import Kernel, ProblemScores, Scores
-from kernelproof.report.layout import percent, ratio, scaled
+from kernelproof.report.findings import finding
+from kernelproof.report.layout import percent, scaled
 from kernelproof.report.web.facts import AttemptPage, Board
 from kernelproof.report.web.rendering import fragment
 from kernelproof.types import Measurement, Roofline
@@ -408,8 +409,8 @@ def _words(problem: ProblemScores, best: Kernel) -> str:
     """The meaning of a point of the roofline charts."""
     part = f", {percent(best.roofline_fraction)} of the roofline" if best.roofline_fraction else ""
     return (
-        f"{problem.problem_id} {problem.problem}: {best.candidate_ms:.4g} ms{part}, speedup "
-        f"{ratio(best.speedup)} ({best.pace}), by {best.model}, attempt #{best.attempt_id}"
+        f"{problem.problem_id} {problem.problem}: {best.candidate_ms:.4g} ms{part}, "
+        f"{finding(best.speedup, best.interval, best.pace)}, by {best.model}, attempt #{best.attempt_id}"
     )
 
 

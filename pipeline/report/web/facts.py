@@ -11,12 +11,12 @@ from typing import NamedTuple
 from kernelproof.choices import RunKind
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.scores.groups import Curves
-from kernelproof.db.scores.records import Evidence, Mean, ProblemScores, Rate, Scores, Source
+from kernelproof.db.scores.records import Evidence, ProblemScores, Rate, Scores, Source
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import UsageError
-from kernelproof.report.findings import speedup_and_interval, tally
-from kernelproof.report.layout import between, percent, percents_between, ratio, share
+from kernelproof.report.findings import speedup_and_interval, tally, times
+from kernelproof.report.layout import percent, percents_between, share
 from kernelproof.report.leaderboard import audit_of, nothing, outcome, place_of, places, remarks, title_of
 from kernelproof.types import Pace, Verification
 from kernelproof.types.measurement import resolved
@@ -297,7 +297,9 @@ def _model(s: Scores) -> str:
     over = s.geometric_mean_all
     kept = ""
     if over.value is not None and s.source == "model":
-        kept = f" Its speedup over all {counted(s.problems, 'problem')} is {mean(over)}."
+        kept = (
+            f" Its speedup over all {counted(s.problems, 'problem')} is {times(over.value, over.interval)}."
+        )
     return f"{first}, and faster than the reference in {faster.part}.{kept}"
 
 
@@ -310,8 +312,8 @@ def _problems(board: Board) -> list[str]:
         return []
     problem, best = max(faster, key=lambda found: found[1].interval.low)
     return [
-        f"The highest claim is on {problem.problem_id}: {best.speedup:.2f} times as fast "
-        f"({between(best.interval, 2)}), by {best.model} (attempt #{best.attempt_id})."
+        f"The highest claim is on {problem.problem_id}: {times(best.speedup, best.interval)} as fast, "
+        f"by {best.model} (attempt #{best.attempt_id})."
     ]
 
 
@@ -324,9 +326,3 @@ def rate(value: Rate) -> str:
     """`10.0 %, 95 % interval 6 to 17 %`."""
     interval = f", 95 % interval {percents_between(value.interval)} %" if value.interval else ""
     return share(value.share) + interval
-
-
-def mean(value: Mean) -> str:
-    """`1.240 (95 % interval 1.10 to 1.40)`."""
-    interval = f" (95 % interval {between(value.interval, 2)})" if value.interval else ""
-    return ratio(value.value) + interval

@@ -21,7 +21,7 @@ from kernelproof.db.store import Store
 from kernelproof.db.views import StoredBatch
 from kernelproof.errors import UsageError, writing
 from kernelproof.report import findings, progress
-from kernelproof.report.layout import between, percents_between, ratio, share
+from kernelproof.report.layout import percents_between, share
 from kernelproof.report.progress import head, line, progress_of
 from kernelproof.report.show import (
     VERIFICATION_COLUMNS,
@@ -252,7 +252,6 @@ TEMPLATES.globals |= {
     "attempt_headline": findings.headline,
     "badges": badges,
     "base64": lambda data: base64.b64encode(data).decode(),
-    "between": between,
     "breakable": breakable,
     "builds_of": builds_of,
     "charted": charted,
@@ -271,11 +270,11 @@ TEMPLATES.globals |= {
     "measurement_facts": measurement_facts,
     "MOST_CODE": MOST_CODE,
     "percents_between": percents_between,
-    "ratio": ratio,
     "response_facts": response_facts,
     "rounds_picture": rounds_picture,
     "shapes": SHAPES,
     "share": share,
+    "speedup_and_interval": findings.speedup_and_interval,
     "summary": summary,
     "summary_facts": summary_facts,
     "terms": TERMS,

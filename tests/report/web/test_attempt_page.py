@@ -52,7 +52,7 @@ def test_every_verification_is_listed(store: Store) -> None:
     store.retract(first, "the fan was off")
     text = shown(store, attempt).text
     assert "retracted: the fan was off" in text
-    assert "1.500 (95 % interval 1.485 to 1.515): faster" in text
+    assert "1.50× [1.48, 1.52] faster" in text
 
 
 def test_show_writes_it(

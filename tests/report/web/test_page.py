@@ -28,8 +28,8 @@ def test_figures_stand_in_words_and_tables(good: str) -> None:
     text = Parsed(good).text
     assert "2 models, 6 problems, 11 finished attempts." in text
     assert "vendor:good is correct in 5 of 5 samples (100.0 %, 95 % interval 57 to 100 %)" in text
-    assert "The highest claim is on level1/3: 10.50 times as fast (10.39 to 10.61), by vendor:good" in text
-    assert "10.395 to 10.605" in text
+    assert "The highest claim is on level1/3: 10.5× [10.4, 10.6] as fast, by vendor:good" in text
+    assert "[10.4, 10.6]" in text
 
 
 def test_a_reader_sees_a_title_three_figures_and_the_tally_first(good: str) -> None:
