@@ -115,7 +115,7 @@ def test_a_run_is_judged_and_its_claims_stand_beside(program: Program, suite: Pa
     assert (totals["programs"], totals["with_claim"], totals["correct"]) == (7, 6, 2)
     assert (totals["claimed_correct"], totals["confirmed"], totals["refuted"]) == (3, 1, 2)
     shown = " ".join(program.run("show", str(first.id)).stdout.split())
-    assert "claimed correct, 0.72 ms, speedup 2.000, NVIDIA H100 80GB HBM3 (of level_1_problem_1" in shown
+    assert "claimed correct, 0.72 ms, 2.00× as fast, NVIDIA H100 80GB HBM3 (of level_1_problem_1" in shown
     usual = program.run("leaderboard", "--kind", "import").stdout
     assert "tiny-model" in usual and "2/7" in usual
 

@@ -125,11 +125,11 @@ def test_progress_says_which_question_led_to_which_gain(tmp_path: Path) -> None:
     text = console.file.getvalue()  # type: ignore[attr-defined]
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "1 #1 first question wrong_output 0" in lines
-    assert "2 #2 repair wrong_output #1 correct 2.000 correct 2.000 0" in lines
-    assert "3 #3 make it faster #2 correct 3.000 1.50x 3.000 0" in lines
-    assert "5 #5 repair wrong_output #4 correct 1.500 correct 3.000 0" in lines
+    assert "2 #2 repair wrong_output #1 correct 2.00× correct 2.00× 0" in lines
+    assert "3 #3 make it faster #2 correct 3.00× 1.50× 3.00× 0" in lines
+    assert "5 #5 repair wrong_output #4 correct 1.50× correct 3.00× 0" in lines
     assert "make it faster 3 2 1" in lines and "repair wrong_output 2 2 1" in lines
-    assert "#3 verified again at standard: 2.400 (2.376 to 2.424, faster)" in text
+    assert "#3 verified again at standard: 2.40× [2.38, 2.42] faster" in text
 
 
 BEAM = {"strategy": "beam", "race": False}
