@@ -120,9 +120,9 @@ def searched(program: Program) -> Program:
 
 TREE = """\
 level1/1, sample 0 of run 1: replay:a.jsonl, strategy evolve, 5 attempts, best #3
-└── #1 turn 1  correct  1.500 (1.485 to 1.515, faster)
+└── #1 turn 1  correct  1.50× [1.48, 1.52] faster
     ├── #2 turn 2  wrong_output
-    └── #3 turn 3  correct  1.800 (1.782 to 1.818, faster)  best
+    └── #3 turn 3  correct  1.80× [1.78, 1.82] faster  best
         └── #4 turn 4  retracted
             └── #5 turn 5  in progress
 """

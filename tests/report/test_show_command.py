@@ -148,7 +148,7 @@ def test_a_record_is_shown_whose_backend_is_no_longer_installed(store: Store, co
 def test_a_measurement_is_shown(store: Store, command: Command) -> None:
     samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
     printed = command("show", "--all")
-    assert re.search(r"\nspeedup +2.00× \[1.98, 2.02\] faster\n", printed)
+    assert re.search(r"\nspeedup +2.00× \[1.98, 2.02\] faster *\n", printed)
     assert "1 in 1 block (BC), 4 input sets" in printed
     assert "load_1min 0.5" in printed
 

@@ -22,7 +22,7 @@ def test_the_board_shows_what_a_report_does_and_leads_to_every_attempt(server: S
 
 
 @pytest.mark.parametrize(
-    ("number", "shown"), [(1, "2.000 (95 % interval"), (4, "wrong_output: because"), (5, "in progress")]
+    ("number", "shown"), [(1, "2.00× [1.98, 2.02] faster"), (4, "wrong_output: because"), (5, "in progress")]
 )
 def test_every_attempt_has_a_page(server: Server, number: int, shown: str) -> None:
     text = server.page(f"/attempts/{number}").text
