@@ -205,6 +205,7 @@ def test_only_what_a_trace_shows_to_be_moved_has_the_bound_of_a_few_roundings(
 def test_the_rule_is_recorded_and_decides_nothing(court: Court) -> None:
     source = """
 import torch
+from torch import nn
 
 class ModelNew(nn.Module):
     def __init__(self, vocabulary, features):
