@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+import pytest
 import torch
 from torch import nn
 
@@ -111,6 +112,22 @@ def test_what_may_be_written_into_a_program_stays() -> None:
         assert bool((state[name] == 1).all())
     assert bool((model.table.weight[2] == 0).all())
     assert len(set(model.head.weight.tolist())) == 8 and model.tied.weight is model.head.weight
+
+
+class Copy(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.empty(3).copy_(x)
+
+
+class Scripted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.copy = torch.jit.script(Copy())
+
+
+@pytest.mark.filterwarnings("ignore:.*jit:DeprecationWarning")
+def test_a_constructor_may_script_a_module() -> None:
+    assert torch.equal(fresh(Scripted, 5).copy(torch.arange(3.0)), torch.arange(3.0))
 
 
 def test_torchs_functions_come_back_after_an_error() -> None:

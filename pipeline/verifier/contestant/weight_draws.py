@@ -28,6 +28,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
+from torch.jit._builtins import _get_builtin_table
 from torch.nn.modules.batchnorm import _NormBase
 
 from kernelproof.verifier.contestant.random_draws import large_draws
@@ -82,11 +83,14 @@ class _Weights:
             (tensor, "uniform_", _moved(tensor.uniform_)),
         ]
         before = [owner.__dict__.get(name) for owner, name, _ in replaced]
+        operators = _get_builtin_table()  # type: ignore[no-untyped-call]
+        operators[id(replaced[0][2])] = "aten::empty"  # for torch.jit.script in a constructor
         for owner, name, function in replaced:
             setattr(owner, name, function)
         try:
             yield
         finally:
+            del operators[id(replaced[0][2])]
             for (owner, name, function), old in zip(replaced, before, strict=True):
                 if getattr(owner, name) is not function:  # somebody else has replaced it since
                     continue
