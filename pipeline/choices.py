@@ -92,6 +92,13 @@ class Flag(StrEnum):
     INTERPRETED = "interpreted"
     """Judged on a CPU by its compiler's interpreter: no kernel was compiled, and nothing was timed."""
 
+    OUT_OF_BOUNDS_READ = "out_of_bounds_read"
+    OUT_OF_BOUNDS_WRITE = "out_of_bounds_write"
+    RACE = "race"
+    UNINITIALISED = "uninitialised"
+    UNDEFINED_BEHAVIOUR = "undefined_behaviour"
+    """Reported by a sanitizer, where one was asked for (`--sanitize`), whatever the status is."""
+
     @property
     def meaning(self) -> str:
         """A few words for `show` and the documentation."""
@@ -104,6 +111,11 @@ _FLAG_MEANING = {
     Flag.STATE_NOT_UPDATED: "does not update its buffers as the reference does",
     Flag.INTERPRETED: "interpreted on a CPU: not compiled, not timed",
     Flag.WEIGHTS_SPECIALISED: "right with a fresh model's weights only",
+    Flag.OUT_OF_BOUNDS_READ: "a sanitizer saw it read memory that is not its own",
+    Flag.OUT_OF_BOUNDS_WRITE: "a sanitizer saw it write memory that is not its own",
+    Flag.RACE: "a sanitizer saw threads that race for the same memory",
+    Flag.UNINITIALISED: "a sanitizer saw it read memory that nothing was written to",
+    Flag.UNDEFINED_BEHAVIOUR: "a sanitizer saw undefined behaviour",
 }
 
 

@@ -46,6 +46,9 @@ def rejudge(
     stale: Annotated[
         bool, Option("Only what was judged under another policy, as it was judged then.")
     ] = False,
+    sanitize: Annotated[
+        bool, Option("Only what is correct, and call it once more under sanitizers, if that is not done yet.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Verify a run's stored answers again, and ask nothing. Other settings stay as the run had them."""
@@ -54,7 +57,7 @@ def rejudge(
         raise UsageError(
             "rejudge needs a run, as kernelproof runs status lists them; or --stale for all that is stale"
         )
-    done = _run(run, overrides, storage.database, again, stale, as_json)
+    done = _run(run, overrides, storage.database, again, stale, sanitize, as_json)
     _print_json(done) if as_json else _say(done, stale)
     if done.missing:
         raise typer.Exit(INTERRUPTED)
@@ -66,6 +69,7 @@ def _run(
     database: DatabasePlace,
     again: bool,
     stale: bool,
+    sanitize: bool,
     as_json: bool,
 ) -> Rejudged:
     import anyio
@@ -77,6 +81,7 @@ def _run(
     from kernelproof.runs.rejudge import rejudge as judge
     from kernelproof.types import VerifySettings
     from kernelproof.verifier.engine.engine import Engine
+    from kernelproof.verifier.engine.sanitizers import sanitizers_for
 
     def settings(of: RunSettings, attempt: StoredAttempt) -> VerifySettings:
         then = attempt.verdict.verification.settings if stale and attempt.verdict else of.verify
@@ -90,8 +95,12 @@ def _run(
         Engine(unsafe=bool(overrides.get("unsafe")), many=True) as engine,
     ):
         runs, only = _chosen(store, run, stale)
+        if sanitize:
+            only = _correct(store, runs, only)
         for stored in runs.values():
             settings_over(stored.verify, overrides, [])  # what makes no sense is said before anything runs
+            if sanitize:
+                sanitizers_for(stored.verify.backend)
         if only == set():
             return Rejudged({}, 0, 0, 0, {})
         sizes = [
@@ -100,10 +109,11 @@ def _run(
         ]
         form: Form = "json" if as_json else "live"
         with BatchDisplay(sizes, form, lambda: engine.busy_share) as display:
-            config = {name: str(value) for name, value in overrides.items()} | (
-                {"stale": "True"} if stale else {}
-            )
+            chosen = {"stale": stale, "sanitize": sanitize}
+            config = {name: str(value) for name, value in overrides.items()}
+            config |= {name: str(value) for name, value in chosen.items() if value}
             work = partial(judge, list(runs), settings, store, engine, again=again, only=only, config=config)
+            work = partial(work, sanitize=sanitize)
             heard = {"on_event": display.on_event, "progress": display.snapshot}
             return anyio.run(partial(work, **heard, unread=lambda: display.unread))
 
@@ -119,6 +129,14 @@ def _chosen(store: Store, run: str | None, stale: bool) -> tuple[dict[int, RunSe
     )
     runs = {number: settings for number, settings in named.items() if number in found}
     return runs, {attempt for number in runs for attempt in found[number]}
+
+
+def _correct(store: Store, runs: dict[int, RunSettings], only: set[int] | None) -> set[int]:
+    """Those of the attempts that are correct."""
+    from kernelproof.types import Status
+
+    states = (state for number in runs for state in store.attempts_of(number).values())
+    return {s.id for s in states if s.status is Status.CORRECT and (only is None or s.id in only)}
 
 
 def _say(done: Rejudged, stale: bool) -> None:

@@ -61,13 +61,20 @@ def verify(
     checks: Annotated[
         bool, Option("Of one file, also every check with its evidence, and all times.")
     ] = False,
+    sanitize: Annotated[
+        bool,
+        Option("Of one file, call it once more under sanitizers. What they report is a flag, no verdict."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Verify one candidate, or many. Exit code 0 when all are correct, 1 when one is not, or is left out."""
     from kernelproof.runs.candidates import holds_many, refuse_others
     from kernelproof.types import Status
     from kernelproof.verifier.engine.engine import require_device
+    from kernelproof.verifier.engine.sanitizers import sanitizers_for
 
+    if sanitize and holds_many(file):
+        raise UsageError("--sanitize is for one file; for many, kernelproof runs rejudge RUN --sanitize")
     if html is not None and (holds_many(file) or not store):
         raise UsageError(
             "--html writes the page of one candidate that is kept: give one file, without --no-store"
@@ -76,9 +83,11 @@ def verify(
     settings = options.settings_for(candidates)
     refuse_others(candidates, settings.backend)
     require_device(settings.backend)
+    if sanitize:
+        sanitizers_for(settings.backend)  # what is missing is said before anything runs
     place = storage.create_workspace().database if store else None
     if not holds_many(file):
-        (done,) = judge_each(candidates, settings, place, run, spinner=not as_json)
+        (done,) = judge_each(candidates, settings, place, run, spinner=not as_json, sanitize=sanitize)
         _print(done, checks, storage.option, as_json)
         if html is not None and place is not None and done.attempt_id is not None:
             _write_page(place, done.attempt_id, html)
@@ -130,6 +139,7 @@ def judge_each(
     run: str | None,
     *,
     spinner: bool,
+    sanitize: bool = False,
 ) -> Generator[Verdict]:
     """Verifies each now, one after the other by one engine, and keeps it as an attempt where there is a
     database. `spinner`: a terminal shows which stage it is in."""
@@ -144,7 +154,10 @@ def judge_each(
         judge = Judge(engine, stack.enter_context(open_store(database)) if database else None)
         for candidate in candidates:
             keep = NewAttempt(files_run(settings, run), candidate.stored_response)
-            job = Job(candidate.problem, candidate.extraction, settings, keep, Purpose.MEASUREMENT)
+            job = Job(
+                *(candidate.problem, candidate.extraction, settings, keep, Purpose.MEASUREMENT),
+                sanitize=sanitize,
+            )
             with console.status("starting") if spinner and console.is_terminal else nullcontext() as status:
                 done = judge.judge(job, status.update if status else lambda _: None)
             yield done

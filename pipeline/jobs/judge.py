@@ -34,6 +34,7 @@ from kernelproof.types import (
 from kernelproof.verifier.engine.build_stage import Prebuilt
 from kernelproof.verifier.engine.engine import Engine
 from kernelproof.verifier.engine.referee_process import OnStage
+from kernelproof.verifier.engine.sanitizers import is_sanitized
 from kernelproof.verifier.engine.stop import Stop
 from kernelproof.version import POLICY, VERIFIER, __version__, policy_of
 
@@ -89,6 +90,8 @@ class Job:
     """Verdicts stored from this time on answer it, whatever its purpose: its command had begun."""
     again: frozenset[Status] = frozenset()
     """Verdicts with these statuses do not answer it, unless they were stored since then."""
+    sanitize: bool = False
+    """Whether it is called once more under sanitizers; then a verdict without that does not answer it."""
 
     @classmethod
     def of_text(cls, text: str, problem: Problem, settings: VerifySettings) -> Job:
@@ -114,7 +117,7 @@ class Job:
     def is_answered_by(self, stored: StoredVerification) -> bool:
         """Whether a stored verification under the job's settings is its verdict."""
         verification = stored.verification
-        if verification.status in RETRIED:
+        if verification.status in RETRIED or (self.sanitize and not is_sanitized(verification)):
             return False
         if self.since is not None and stored.created >= self.since:
             return True
@@ -226,7 +229,10 @@ class Judge:
             return known
         extraction, verification = job.extraction, None
         if extraction.candidate is not None:
-            verification = self._verified(job, extraction.candidate.source, on_stage, stop, prebuilt)
+            source = extraction.candidate.source
+            verification = self._verified(job, source, on_stage, stop, prebuilt)
+            if job.sanitize:
+                verification = self._engine.sanitize(source, job.problem, verification, on_stage, stop)
             if stop is not None:
                 stop.check()
         status = verification.status if verification else extraction.status or Status.NO_CODE

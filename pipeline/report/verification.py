@@ -54,6 +54,7 @@ from kernelproof.types import (
     Verification,
     VerifySettings,
 )
+from kernelproof.types.verification import SANITIZER
 from kernelproof.wording import counted
 
 OUTCOME_STYLE = {
@@ -137,6 +138,11 @@ def result_facts(verification: Verification) -> dict[str, str]:
         "reason": "" if usual else v.reason,
         "checks": SEPARATOR.join(filter(None, (", ".join(outcomes), *grade))),
         "flags": ", ".join(f"{flag}: {flag.meaning}" for flag in v.flags),
+        "sanitizers": "; ".join(
+            f"{check.name.removeprefix(SANITIZER)}: {check.seen}"
+            for check in v.checks
+            if check.name.startswith(SANITIZER)
+        ),
     }
     if m is not None and v.status is Status.CORRECT:
         facts |= {

@@ -47,6 +47,7 @@ async def rejudge(
     *,
     again: bool = False,
     only: Collection[int] | None = None,
+    sanitize: bool = False,
     config: dict[str, Any] | None = None,
     on_event: OnEvent = lambda _: None,
     progress: Callable[[], dict[str, Any]] = dict,
@@ -56,11 +57,13 @@ async def rejudge(
 
     `only`: the attempts that are meant, where not all of the runs are.
     An attempt that has a verification with these settings by this version of kernelproof is left alone,
-    unless `again`. The same call after an interruption does the rest. Raises what `Engine.verify` raises, and
-    OutputClosed when `on_event` or `unread` says that nobody reads any more.
+    unless `again`, or with `sanitize` one of which sanitizers were not asked. The same call after an
+    interruption does the rest. Raises what `Engine.verify` raises, and OutputClosed when `on_event` or
+    `unread` says that nobody reads any more.
     """
     shutdown = Shutdown(on_event, unread)
-    work = _Work(run_ids, settings, store, engine, again, only, config or {}, shutdown.hear, progress)
+    chosen = (again, only, sanitize)
+    work = _Work(run_ids, settings, store, engine, *chosen, config or {}, shutdown.hear, progress)
     try:
         async with shutdown.work(engine) as group:
             work.leases.start(group)
@@ -88,11 +91,13 @@ class _Work:
         engine: Engine,
         again: bool,
         only: Collection[int] | None,
+        sanitize: bool,
         config: dict[str, Any],
         on_event: OnEvent,
         progress: Callable[[], dict[str, Any]],
     ) -> None:
         self._settings, self._store, self._on_event = settings, store, on_event
+        self._sanitize = sanitize
         self._purpose = Purpose.MEASUREMENT if again else Purpose.CURRENT
         self.leases = LeaseKeeper(store)
         self._judge = Judge(engine, store, self.leases, anyio.CapacityLimiter(places()))
@@ -128,6 +133,7 @@ class _Work:
             finish=settings.setting == stored.run.verify.setting,
             purpose=self._purpose,
             since=self._since,
+            sanitize=self._sanitize,
         )
 
         def on_stage(stage: str) -> None:

@@ -42,6 +42,10 @@ class Check(FrozenRecord):
     """The same for machines: JSON values only."""
 
 
+SANITIZER = "sanitizer: "
+"""Before the name of the tool, in the name of a check that a sanitizer made."""
+
+
 class Severity(StrEnum):
     """`error` ends the attempt with the rule's status; `warning` and `note` inform."""
 

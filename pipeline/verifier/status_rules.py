@@ -269,6 +269,12 @@ def cause_of_process_end(state: str, *, is_ours: bool, timed_out: bool) -> Cause
     return Cause.ABOVE_TIME if state in ("timeout", "cpu") else Cause.DIED
 
 
+NEVER_CALLED = (
+    *(Status.SYNTAX_ERROR, Status.CONTRACT_ERROR, Status.BUILD_ERROR, Status.BUILD_TIMEOUT),
+    *(Status.BUILT_NOT_RUN, Status.LOAD_ERROR, Status.INFRASTRUCTURE_ERROR),
+)
+"""The statuses that a candidate ends with before any call of it."""
+
 OVERRIDDEN = (
     *(Status.CORRECT, Status.NO_CUSTOM_KERNEL, Status.LOAD_ERROR, Status.RUNTIME_ERROR),
     *(Status.WRONG_SHAPE, Status.WRONG_DTYPE, Status.WRONG_OUTPUT),

@@ -60,6 +60,17 @@ def test_stored_answers_are_judged_under_other_settings(night: Program) -> None:
     assert sum(len(a.verifications) for a in night.attempts()) == 6
 
 
+def test_what_is_correct_is_called_under_sanitizers_once(night: Program) -> None:
+    assert "1 attempt judged" in night.run("runs", "rejudge", "night", "--sanitize").stdout
+    (correct,) = (attempt for attempt in night.attempts() if attempt.status is Status.CORRECT)
+    newest = correct.verifications[-1].verification
+    checks = [check.seen for check in newest.checks if check.name.startswith("sanitizer: ")]
+    assert checks == ["clean, at the declared size"] and newest.flags == ()
+    assert "sanitizers  address, undefined: clean" in night.run("show", correct.id).stdout
+    again = night.run("runs", "rejudge", "night", "--sanitize", "--json")
+    assert json.loads(again.stdout.splitlines()[-1])["kept"] == 1
+
+
 def test_what_makes_no_sense_is_said_before_anything_runs(night: Program) -> None:
     assert "no run 'day'" in night.run("runs", "rejudge", "day", code=2).stderr
     assert "leave out --backend" in night.run("runs", "rejudge", "night", "--backend", "cuda", code=2).stderr

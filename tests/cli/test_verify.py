@@ -36,6 +36,24 @@ def test_a_correct_candidate(program: Program, relu: tuple[object, ...], tmp_pat
 
 
 @pytest.mark.ci
+def test_what_a_sanitizer_saw_is_a_flag_wherever_a_result_is_shown(
+    program: Program, relu: tuple[object, ...], tmp_path: Path
+) -> None:
+    beyond = "value = std::max(value, 0.0f); volatile float seen = x[count]; (void)seen;"
+    file = written(tmp_path / "beyond.py", material.candidate("beyond", beyond))
+    done = program.run("verify", file, *relu, *QUICK, "--sanitize", "--html", tmp_path / "page.html", code=0)
+    assert done.stdout.startswith("correct · not timed · attempt 1\n")
+    said = "out_of_bounds_read, at the declared size: heap-buffer-overflow READ of size 4 in apply("
+    for shown in (done.stdout, program.run("show", 1).stdout, (tmp_path / "page.html").read_text()):
+        assert "out_of_bounds_read: a sanitizer saw it read" in " ".join(shown.split())
+        assert said in " ".join(shown.split())
+    assert "--sanitize is for one file" in program.run("verify", tmp_path, "--sanitize", code=2).stderr
+    for options, correct in (((), 1), (("--without", "out_of_bounds_read"), 0)):
+        (row,) = json.loads(program.run("leaderboard", "--json", *options).stdout)["models"]
+        assert row["correct"] == correct
+
+
+@pytest.mark.ci
 def test_a_wrong_candidate_as_json(program: Program, relu: tuple[object, ...], tmp_path: Path) -> None:
     file = written(tmp_path / "wrong.py", material.wrong())
     found = json.loads(program.run("verify", file, *relu, *QUICK, "--json", code=1).stdout)

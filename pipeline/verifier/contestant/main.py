@@ -106,6 +106,7 @@ class Runner:
             "pretend": self._pretend,
             "rehearse": self._rehearse,
             "pack": self._pack,
+            "once": self._once,
             "hold": self._hold,
             "attach": self._attach,
             "detach": self._detach,
@@ -188,6 +189,14 @@ class Runner:
     def _pack(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """For the build stage: what compilers left that run at a first call."""
         return {"packed": packed_kernels()}
+
+    def _once(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """For a sanitizer: one call as the problem says, on tensors that this process allocates."""
+        assert self._module is not None
+        name, batch = message["class"], message["batch"]
+        call_once(self._module, name, message["problem"], message["sizes"], self._device, batch)
+        self._settle()
+        return {}
 
     def _hold(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Keeps to the cores that it is measured on, and from the load on for good."""
@@ -494,6 +503,54 @@ def rehearse(
         definitions |= sizes
         model = candidate.__dict__[name](*definitions["get_init_inputs"]())
         model(*definitions["get_inputs"]())
+
+
+def call_once(
+    candidate: types.ModuleType,
+    name: str,
+    problem: str,
+    sizes: Mapping[str, Any],
+    device: torch.device,
+    batch: int | None,
+) -> None:
+    """Constructs the candidate's model as the problem says, and calls it once. `batch`: on so many of the
+    first elements of each tensor that shares the leading size, or of the first tensor alone where the
+    reference takes only that.
+
+    Everything else happens on the CPU, so that a sanitizer of a GPU sees no kernel of ours. Raises whatever
+    either model raises.
+    """
+    definitions: dict[str, Any] = {"__name__": "problem"}
+    exec(compile(problem, "problem.py", "exec"), definitions)
+    definitions |= sizes
+    torch.manual_seed(0)
+    arguments = list(definitions["get_inputs"]())
+    with torch.no_grad():
+        if batch is not None:
+            reference = definitions["Model"](*definitions["get_init_inputs"]())
+            arguments = first_elements(reference, arguments, batch)
+        model = candidate.__dict__[name](*definitions["get_init_inputs"]()).to(device)
+        model(*[each.to(device) if isinstance(each, torch.Tensor) else each for each in arguments])
+
+
+def first_elements(reference: Forward, arguments: Sequence[Any], batch: int) -> list[Any]:
+    """The arguments, cut to so many elements along their leading dimension. Raises what the reference raises
+    where it takes them in neither way, and StopIteration where no argument is a tensor."""
+    first, size = next((n, a.shape[0]) for n, a in enumerate(arguments) if isinstance(a, torch.Tensor))
+
+    def cut(chosen: Callable[[int], bool]) -> list[Any]:
+        return [
+            each[:batch].clone() if isinstance(each, torch.Tensor) and chosen(number) else each
+            for number, each in enumerate(arguments)
+        ]
+
+    shared = cut(lambda number: arguments[number].shape[:1] == (size,))
+    with contextlib.suppress(Exception):
+        reference(*shared)
+        return shared
+    alone = cut(lambda number: number == first)
+    reference(*alone)
+    return alone
 
 
 class _Program(ctypes.Structure):

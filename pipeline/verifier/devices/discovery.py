@@ -173,6 +173,14 @@ def installed() -> tuple[Gpu, ...]:
     return tuple(found)
 
 
+def minor_number(gpu: Gpu) -> int:
+    """N of the GPU's device node `/dev/nvidiaN`: what a sandbox must be given."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    return int(pynvml.nvmlDeviceGetMinorNumber(pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid)))
+
+
 def _in_cuda_order(devices: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
     """As CUDA counts them: by PCI bus where asked to or where all are alike, else as the driver says."""
     if os.environ.get(ORDER) == "PCI_BUS_ID" or len({gpu.name for gpu in devices}) < 2:

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from kernelproof.types import (
     Build,
     BuildRequest,
     BuildState,
+    Check,
     Environment,
     Finding,
     Problem,
@@ -33,11 +35,18 @@ from kernelproof.types import (
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import compiler_output, find_tools
 from kernelproof.verifier.devices import gpu_health, locks
-from kernelproof.verifier.devices.discovery import device_for, environment_for, interprets, set_aside
+from kernelproof.verifier.devices.discovery import (
+    device_for,
+    environment_for,
+    interprets,
+    minor_number,
+    set_aside,
+)
 from kernelproof.verifier.engine.build_stage import BuildStage, Prebuilt
 from kernelproof.verifier.engine.core_sharing import Cores, builds_at_once, measured_threads
 from kernelproof.verifier.engine.referee_process import HandedBack, OnStage, RefereeLost, RefereeProcess
 from kernelproof.verifier.engine.referees import Referees
+from kernelproof.verifier.engine.sanitizers import Sanitizing, with_checks
 from kernelproof.verifier.engine.stop import Stop, ended_later
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group, sweep
@@ -199,6 +208,40 @@ class Engine:
             builds += (prebuilt.first_calls,) if prebuilt.first_calls is not None else ()
         stages = {"build": build_seconds, **verdict.stage_seconds}
         return verdict.model_copy(update={"findings": findings, "stage_seconds": stages, "builds": builds})
+
+    def sanitize(
+        self,
+        source: str,
+        problem: Problem,
+        verification: Verification,
+        on_stage: OnStage = lambda _: None,
+        stop: Stop | None = None,
+    ) -> Verification:
+        """The verification of a candidate with the checks of one more call under sanitizers, and their flags.
+        Status and times stay as they are; a sanitizer that fails is a check that is not applicable.
+
+        Raises MachineError for a sanitizer that is not installed; RefereeLost, Stopped as `verify` does.
+        """
+        name, began, checks = verification.settings.backend, time.monotonic(), list[Check]()
+        on_gpu = backend(name).on_gpu and not interprets(name)
+        stop, device = stop or Stop(), device_for(name)
+        with self.builds.place(on_stage, stop):
+            on_stage("sanitize")
+            sanitizing = Sanitizing(self.builds.builder, self._jobs)
+            if not on_gpu or device is None:
+                checks += sanitizing.checks(source, problem, verification)
+                return with_checks(verification, checks, time.monotonic() - began)
+            with self._referees.reserved(device, stop) as referee:
+                assert referee.gpu is not None
+                gpu, environment = referee.gpu, environment_for(referee.gpu)
+                after = partial(gpu_health.confirm, device, gpu.uuid, "a sanitizer's run", environment)
+                sanitizing = replace(sanitizing, gpus=(minor_number(gpu),), after=after)
+                try:
+                    with locks.held(gpu.uuid, on_stage):
+                        checks.extend(sanitizing.checks(source, problem, verification))
+                except DeviceUnfit as error:
+                    self._give_up(referee, str(error))
+        return with_checks(verification, checks, time.monotonic() - began)
 
     def _after_build(
         self, record: Record, prebuilt: Prebuilt, findings: tuple[Finding, ...]

@@ -112,6 +112,8 @@ class Equipment:
     """Paths of the host beside those that Python needs."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables beside `contestant_environment`."""
+    launcher: tuple[str, ...] = ()
+    """A program that starts the process and watches it, with its arguments."""
     processes: int = 256 + 4 * (os.cpu_count() or 1)
     """Processes and threads at one time. Several of its libraries start a thread for each core."""
     cpu_s: float = 3600.0
@@ -176,8 +178,8 @@ class Contestant:
         """`jobs`: the group that it is started in, if another thread may have to end it. `cores`: those that
         are kept for it when it is measured.
 
-        `equipment`: anything but a candidate's is for code that is trusted. `runner`: the contestant's module
-        that runs there.
+        `equipment`: with anything but a candidate's, what the process says decides nothing, unless its code
+        is trusted. `runner`: the contestant's module that runs there.
         """
         self._build = build
         self.cores = tuple(cores)
@@ -206,9 +208,10 @@ class Contestant:
     def _job(
         self, descriptor: int, gpus: Sequence[int], memory: int, equipment: Equipment, runner: str
     ) -> Job:
+        python = (sys.executable, *flags_of(runner))
         room = Path(wire.__file__).resolve().parent  # not by the link that gives the package its name
         return Job(
-            argv=(sys.executable, *flags_of(runner), "-c", program(room, runner), str(descriptor)),
+            argv=(*equipment.launcher, *python, "-c", program(room, runner), str(descriptor)),
             scratch=self._scratch.path,
             read_only=(*python_paths(), room, *equipment.read_only),
             gpus=tuple(gpus),
@@ -345,6 +348,14 @@ class Contestant:
     def held_still(self) -> Held:
         """What it did while it was held, in all holds so far that were not brief."""
         return self._process.held_still()
+
+    def end(self) -> Outcome:
+        """Has the process end by itself, which takes END_SECONDS at most, and closes it: a program that
+        watches it then says all that it saw."""
+        with contextlib.suppress(ContestantGone):
+            self._send({"op": "bye"})
+            self._process.wait(END_SECONDS)
+        return self.close()
 
     def close(self) -> Outcome:
         """Kills whatever is left and removes the scratch directory. Safe to call twice, from any thread.
