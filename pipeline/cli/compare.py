@@ -20,6 +20,8 @@ from kernelproof.errors import KernelproofError, UsageError
 from kernelproof.report.plain import clean, json_line, screen
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from kernelproof.jobs import Verdict
     from kernelproof.runs.tuning import Gain
 
@@ -40,8 +42,6 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Verify two candidates of one problem, and compare their speed. Exit code 1 when one is not correct."""
-    from kernelproof.report.findings import gain_words
-    from kernelproof.report.verification import print_headline
     from kernelproof.runs.candidates import refuse_others
     from kernelproof.types import Status
     from kernelproof.verifier.engine.engine import require_device
@@ -58,9 +58,7 @@ def compare(
         for name, done in zip(names, judged, strict=True):
             verdicts.append(done)
             if not as_json:
-                console.print(f"{name}: ", end="")
-                reason = done.extraction.reason
-                print_headline(done.status, done.verification, reason, done.attempt_id, console)
+                _print(name, done, console)
     gain, slower = _gains(*verdicts)
     if as_json:
         print(json_line(_as_json(names, verdicts, gain, slower)))
@@ -69,8 +67,7 @@ def compare(
     if gain is None:
         raise KernelproofError("both are correct, but were not timed, so nothing is compared")
     if not as_json:
-        words = gain_words(gain.ratio, gain.interval, gain.noise, shown=gain.shown or slower, other=names[0])
-        console.print(f"{names[1]}: {words}{', surely slower' if slower else ''}")
+        console.print(_words(names, gain, slower))
     if slower and fail_if_slower:
         raise typer.Exit(1)
 
@@ -80,6 +77,21 @@ def _names(old: Path, new: Path) -> tuple[str, str]:
     if old.name != new.name:
         return clean(old.name), clean(new.name)
     return clean(str(old)), clean(str(new))
+
+
+def _print(name: str, done: Verdict, console: Console) -> None:
+    from kernelproof.report.verification import print_headline
+
+    console.print(f"{name}: ", end="")
+    print_headline(done.status, done.verification, done.extraction.reason, done.attempt_id, console)
+
+
+def _words(names: tuple[str, str], gain: Gain, slower: bool) -> str:
+    """The closing line: how many times as fast the new one is."""
+    from kernelproof.report.findings import gain_words
+
+    words = gain_words(gain.ratio, gain.interval, gain.noise, shown=gain.shown or slower, other=names[0])
+    return f"{names[1]}: {words}{', surely slower' if slower else ''}"
 
 
 def _gains(old: Verdict, new: Verdict) -> tuple[Gain | None, bool]:

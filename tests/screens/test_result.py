@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from kernelproof.cli import compare as compared
 from kernelproof.cli.tune import _next, _verdict
 from kernelproof.db.store import Store
+from kernelproof.jobs import Verdict
 from kernelproof.report.plain import screen
 from kernelproof.report.show import print_attempt
 from kernelproof.report.verification import print_next, print_verified
@@ -198,3 +200,35 @@ def test_how_a_tuning_closes(name: str, width: int | None) -> None:
 
     printed = " ".join(assert_screen(f"tune_{name}", close, width).split())
     assert ("the original is kept" in printed) == (name != "gain")
+
+
+COMPARISONS = {
+    "faster": measured(1.42, 1.31, 1.54, Pace.FASTER),
+    "slower": measured(0.71, 0.69, 0.73, Pace.SLOWER),
+    "unclear": measured(1.03, 0.97, 1.1, Pace.UNRESOLVED),
+}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_how_two_files_compare(name: str, width: int | None) -> None:
+    """The first line of each is its headline, the last says how many times as fast the new one is."""
+    files = ("yesterday.py", "today.py")
+    done = [
+        Verdict(samples.extraction(), found.status, found, attempt_id=number)
+        for number, found in enumerate(
+            (verdict(Status.CORRECT, "every check passed", measurement=m) for m in (SAME, COMPARISONS[name])),
+            1,
+        )
+    ]
+
+    def compare() -> None:
+        console = screen()
+        for file, each in zip(files, done, strict=True):
+            compared._print(file, each, console)
+        gain, slower = compared._gains(*done)
+        assert gain is not None
+        console.print(compared._words(files, gain, slower))
+
+    printed = " ".join(assert_screen(f"compare_{name}", compare, width).split())
+    assert ("surely slower" in printed) == (name == "slower")
