@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import copy
 import math
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -61,6 +62,8 @@ DRAWS = 4
 SHARE = 0.25
 """Of what coarse operands are off by, a program may be off."""
 ROUNDINGS = 8
+MOST_SECONDS = 5.0
+"""A bound that takes longer is not found out: it decides nothing."""
 PLACES = 8
 """Operators that are rounded apart; more are rounded in so many groups of neighbours."""
 NEAR = 2.0**-8
@@ -200,10 +203,12 @@ class Precision:
 
     def __init__(self, loaded: LoadedProblem, model: torch.nn.Module, arithmetic: Arithmetic) -> None:
         self._loaded, self._model, self._arithmetic = loaded, model, arithmetic
+        self._latest = math.inf
 
     def bounds(self, at: Inputs, sticks: Sequence[Yardstick]) -> list[Bound] | None:
-        """For every output what it may be off by at these inputs; None where memory is short, or where the
-        problem cannot be run so."""
+        """For every output what it may be off by at these inputs; None where memory or time is short, or
+        where the problem cannot be run so."""
+        self._latest = time.monotonic() + MOST_SECONDS
         trace = _Rounded()
         try:
             self._outputs(at, self._model, at.arguments, trace)
@@ -214,7 +219,7 @@ class Precision:
                 return None
             by_hand = self._outputs(at, self._model, at.arguments, _Rounded(by_hand=True))
             errors = self._errors(at, trace.count)
-        except (ProblemError, torch.OutOfMemoryError, RuntimeError, ValueError):
+        except (ProblemError, torch.OutOfMemoryError, RuntimeError, ValueError, TimeoutError):
             return None  # ValueError: another number of outputs for rounded operands
         bounds = []
         for number, (stick, far, mine) in enumerate(zip(sticks, plain, by_hand, strict=True)):
@@ -251,7 +256,9 @@ class Precision:
     def _outputs(
         self, at: Inputs, model: torch.nn.Module, arguments: list[Any], mode: _Rounded
     ) -> list[torch.Tensor]:
-        """The outputs of a copy of the model, which may have a state."""
+        """The outputs of a copy of the model, which may have a state. Raises TimeoutError."""
+        if time.monotonic() > self._latest:
+            raise TimeoutError
         twin = copy.deepcopy(model)
         with mode:
             value = self._loaded.run(twin, mapped(arguments, torch.clone), at.seed)
