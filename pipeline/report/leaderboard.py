@@ -292,7 +292,7 @@ _PACE = Column(
     lambda row: _paced(row, _verdict(row)),
     number=False,
     short=lambda row: _paced(row, re.sub(r": [^±,]+", "", _verdict(row))),
-    legend="pace: what the interval proves",
+    legend="pace: what is proved, or why not",
 )
 _MODEL = Column("model", lambda row: row.author, number=False, fit=shortened, common="all by {}")
 _AUTHORS = {"model": _MODEL, "file": replace(_MODEL, title="file", common="all of {}"), "tuner": _MODEL}
@@ -353,7 +353,7 @@ def speedup_legends(rows: Iterable[Row]) -> list[str]:
     """What the marks beside speedups mean, where a row has them."""
     kernels = [row.kernel for row in rows if row.kernel]
     marked = any(bounded(k.speedup, k.interval) for k in kernels)
-    said = [f"{BOUNDED_MARK}: bounded by the clock"] if marked else []
+    said = [f"{BOUNDED_MARK}: low end, by the referee's clock"] if marked else []
     return said + ["→1: counts as 1"] * any(lowered(k.speedup, k.pace) for k in kernels)
 
 
@@ -363,9 +363,8 @@ def closing(rows: Sequence[Row]) -> list[str]:
     if not rows:
         return []
     noun = "problem" if rows[0].correct else "kernel"
-    lines = [
-        f"{counted(len(rows), noun)}: {tally(row.kernel.pace if row.kernel else row.missing for row in rows)}"
-    ]
+    paces = tally(row.kernel.pace if row.kernel else row.missing for row in rows)
+    lines = [f"{counted(len(rows), noun)} against PyTorch: {paces}"]
     best = max(kernels, key=lambda k: resolved(k.interval.low, k.pace), default=None)
     if best is not None:
         number = best.attempt_id
@@ -414,7 +413,7 @@ def _pass_at(place: int, spare: int) -> Column:
 
 def _fast(place: int, spare: int = 0) -> Column:
     name = f"fast_{FAST[place]:g}"
-    legend = "" if spare else "fast_p: over p times as fast"
+    legend = "" if spare else "p: times as fast"
     return Column(name, lambda s: share(s.fast[place].rate.share), spare=spare, legend=legend)
 
 
@@ -427,7 +426,7 @@ def _mean(title: str, of: str, **more: Any) -> Column:
 
 
 _SOLVED = Column("solved", lambda s: f"{s.solved}/{s.problems}")
-_SAMPLES = Column("correct", lambda s: f"{s.correct.part}/{s.correct.whole}", legend="correct: samples")
+_SAMPLES = Column("correct", lambda s: f"{s.correct.part}/{s.correct.whole}", legend="correct, fast_p: of samples")
 _FAST_1, _FAST_2 = _fast(2), _fast(4, 7)
 _MEAN = _mean(
     "mean speedup [95 %]",

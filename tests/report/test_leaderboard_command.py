@@ -45,7 +45,7 @@ def test_tables_show_the_best_of_each_problem_and_each_models_rates(filled: Stor
     model, funnel = (line for line in lines if line.startswith("replay"))
     for figure in ("1/3", "33.3 %", "25.0 %", "2.00×", "1/2"):
         assert figure in model
-    assert lines[-2] == "2 problems: 1 faster · 1 not solved"
+    assert lines[-2] == "2 problems against PyTorch: 1 faster · 1 not solved"
     assert lines[-1] == "the best: kernelproof show 1; to measure it again: kernelproof reproduce 1"
     assert " ".join(funnel.split()[2:]) == "3 3 3 2 90 1 build_error, 1 correct, 1 wrong_output"
 
@@ -171,7 +171,7 @@ def test_80_columns_hold_what_matters_unbroken(store: Store) -> None:
         assert any(f"1 {status}" in line for line in lines), "a count stands beside its status"
     heads_at = [place - 1 for place, line in enumerate(lines) if set(line) == {"─"}]
     assert [lines[place - 1] for place in heads_at[1:]] == ["", ""], "tables stand apart"
-    assert "correct: samples · fast_p: over p times as fast · mean: geometric, of the solved" in lines
+    assert "correct, fast_p: of samples · p: times as fast · mean: geometric, of the solved" in lines
 
 
 def test_unresolved_results_say_what_to_do_whatever_is_asked_for(store: Store, command: Command) -> None:
