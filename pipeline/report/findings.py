@@ -109,7 +109,7 @@ def score_words(speedup: float, interval: Ends, pace: Pace | str) -> str:
     """
     low = interval.low
     if pace == Pace.UNRESOLVED and low > 1:
-        return f"1, not {low:.{digits_for(low)}f}: what is unresolved counts as 1 at most"
+        return f"1, not {low:.{digits_for(low)}f}: an unresolved speedup counts as 1 at most"
     said = f"{low:.{digits_for(low)}f}, the interval's lower end"
     return f"{said}, which noise may have lowered" if pace == Pace.UNRESOLVED else said
 

@@ -426,7 +426,9 @@ def _mean(title: str, of: str, **more: Any) -> Column:
 
 
 _SOLVED = Column("solved", lambda s: f"{s.solved}/{s.problems}")
-_SAMPLES = Column("correct", lambda s: f"{s.correct.part}/{s.correct.whole}", legend="correct, fast_p: of samples")
+_SAMPLES = Column(
+    "correct", lambda s: f"{s.correct.part}/{s.correct.whole}", legend="correct, fast_p: of samples"
+)
 _FAST_1, _FAST_2 = _fast(2), _fast(4, 7)
 _MEAN = _mean(
     "mean speedup [95 %]",

@@ -130,10 +130,13 @@ def result_facts(verification: Verification) -> dict[str, str]:
     v, m = verification, verification.measurement
     # A check's words stand beside it, and what the headline quotes whole is not said twice.
     seen = any(check.outcome is CheckOutcome.FAIL and check.seen in v.reason for check in v.checks)
-    usual = seen or v.reason.rstrip(" .") in ("every check passed", gist(v.reason))
-    grade = (v.error_class, v.determinism) if v.status is Status.CORRECT else ()
+    correct = v.status is Status.CORRECT
+    usual = seen or v.reason.startswith("every check passed") or v.reason.rstrip(" .") == gist(v.reason)
+    grade = (v.error_class, v.determinism and f"{v.determinism} when repeated") if correct else ()
     counts = Counter(check.outcome for check in v.checks)
-    outcomes = (f"{counts[outcome]} {words}" for outcome, words in OUTCOME_WORDS.items() if counts[outcome])
+    # What a correct candidate fails is a probe, which gives a flag.
+    words = OUTCOME_WORDS | ({CheckOutcome.FAIL: "flagged"} if correct else {})
+    outcomes = (f"{counts[outcome]} {said}" for outcome, said in words.items() if counts[outcome])
     facts = {
         "reason": "" if usual else v.reason,
         "checks": SEPARATOR.join(filter(None, (", ".join(outcomes), *grade))),
@@ -144,10 +147,10 @@ def result_facts(verification: Verification) -> dict[str, str]:
             if check.name.startswith(SANITIZER)
         ),
     }
-    if m is not None and v.status is Status.CORRECT:
+    if m is not None and correct:
         facts |= {
             "speedup": bound_words(m),
-            "ranks with": score_words(m.speedup, m.speedup_interval, m.pace),
+            "score": score_words(m.speedup, m.speedup_interval, m.pace),
             **{f"beside {a.baseline}": f"{finding_of(a)}, {milliseconds(a.baseline_ms)}" for a in m.against},
             "measured": f"{counted(len(m.order), 'round')} at rigor {v.settings.rigor}; a gain below "
             f"{percent(m.resolution)} would not count",

@@ -83,7 +83,7 @@ def test_a_score_says_that_noise_lowered_it() -> None:
 
     assert score(1.18, Pace.FASTER) == "1.18, the interval's lower end"
     assert score(0.93, Pace.UNRESOLVED) == "0.93, the interval's lower end, which noise may have lowered"
-    assert score(1.62, Pace.UNRESOLVED) == "1, not 1.62: what is unresolved counts as 1 at most"
+    assert score(1.62, Pace.UNRESOLVED) == "1, not 1.62: an unresolved speedup counts as 1 at most"
     assert findings.lowered(5.7, Pace.UNRESOLVED) == "counts as 1"
     assert not findings.lowered(0.9, Pace.UNRESOLVED) and not findings.lowered(5.7, Pace.FASTER)
 

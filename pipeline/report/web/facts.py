@@ -157,17 +157,18 @@ TERMS = {
 
 
 def headline(board: Board) -> str:
-    """What a board says: `gpt-x on KernelBench level 1: 6 of 10 problems faster, on NVIDIA H200`."""
+    """What a board says: `gpt-x on KernelBench level 1: 6 of 10 problems faster, 2 slower, on NVIDIA H200`."""
     first = board.models[0]
     who = first.model if len(board.models) == 1 else counted(len(board.models), "model")
     who = {"model": who, "file": "Kernels from files", "tuner": "Tuned kernels"}[first.source]
     where = f", on {short_device(first.setting.device)}" if first.setting.device else ""
     problems = counted(len(board.problems), "problem")
-    return f"{who} on {_problem_set(board)}: {_faster(board)} of {problems} faster{where}"
+    slower = f", {count} slower" if (count := _with(board, Pace.SLOWER)) else ""
+    return f"{who} on {_problem_set(board)}: {_with(board, Pace.FASTER)} of {problems} faster{slower}{where}"
 
 
-def _faster(board: Board) -> int:
-    return sum(problem.best is not None and problem.best.pace is Pace.FASTER for problem in board.problems)
+def _with(board: Board, pace: Pace) -> int:
+    return sum(problem.best is not None and problem.best.pace is pace for problem in board.problems)
 
 
 def _problem_set(board: Board) -> str:
@@ -192,7 +193,7 @@ def short_device(name: str) -> str:
 
 
 class Figure(NamedTuple):
-    """A large number: `9`, `of 10 problems solved`, and what it means."""
+    """A large number: `9`, `of 10 problems faster`, and what it means."""
 
     value: str
     label: str
@@ -200,12 +201,12 @@ class Figure(NamedTuple):
 
 
 def three_figures(board: Board) -> list[Figure]:
-    """What a reader wants first: problems solved, those surely faster, and the speedup on the whole."""
+    """What a reader wants first: problems with a correct kernel, faster ones, and the speedup on the whole."""
     solved = sum(problem.correct.part > 0 for problem in board.problems)
     of = f"of {counted(len(board.problems), 'problem')}"
     return [
-        Figure(str(solved), f"{of} solved", "A kernel is correct on all inputs that were tried."),
-        Figure(str(_faster(board)), f"{of} surely faster", TERMS["faster"]),
+        Figure(str(solved), f"{of} with a correct kernel", "A kernel is correct on all inputs that were tried."),
+        Figure(str(_with(board, Pace.FASTER)), f"{of} faster", TERMS["faster"]),
         _overall(board),
     ]
 
@@ -312,7 +313,7 @@ def _problems(board: Board) -> list[str]:
         return []
     problem, best = max(faster, key=lambda found: found[1].interval.low)
     return [
-        f"The highest claim is on {problem.problem_id}: {times(best.speedup, best.interval)} as fast, "
+        f"The largest speedup is on {problem.problem_id}: {times(best.speedup, best.interval)}, "
         f"by {best.model} (attempt #{best.attempt_id})."
     ]
 

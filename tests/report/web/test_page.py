@@ -28,15 +28,15 @@ def test_figures_stand_in_words_and_tables(good: str) -> None:
     text = Parsed(good).text
     assert "2 models, 6 problems, 11 finished attempts." in text
     assert "vendor:good is correct in 5 of 5 samples (100.0 %, 95 % interval 57 to 100 %)" in text
-    assert "The highest claim is on level1/3: 10.5× [10.4, 10.6] as fast, by vendor:good" in text
+    assert "The largest speedup is on level1/3: 10.5× [10.4, 10.6], by vendor:good" in text
     assert "[10.4, 10.6]" in text
 
 
 def test_a_reader_sees_a_title_three_figures_and_the_tally_first(good: str) -> None:
-    assert "<h1>2 models on kernelproof level 1: 4 of 6 problems faster, on Test</h1>" in good
+    assert "<h1>2 models on kernelproof level 1: 4 of 6 problems faster, 1 slower, on Test</h1>" in good
     figures = re.findall(r"<div title=\"[^\"]+\"><dt>(.*?)</dt><dd>(.*?)</dd>", good)
     assert [value for _, value in figures] == ["5", "4", "1.81×"]
-    assert figures[0][0] == "of 6 problems solved"
+    assert figures[0][0] == "of 6 problems with a correct kernel"
     assert figures[2][0].startswith("geometric mean of vendor:good over 5 problems [")
     assert "<strong>4 faster · 1 slower · 1 not solved.</strong>" in good
     main = good[good.index("<main") :]

@@ -1,6 +1,6 @@
 """The verdict of a timing: faster, slower, the same, or unresolved, and why.
 
-`decide` is the whole of it. `pace_of` reads the interval of the speedup, which `claim.conclude` computes;
+`decide` is the whole of it, and `claim.conclude` calls it. `pace_of` reads the interval of the speedup;
 what the rounds give reason to doubt is unresolved, whatever the interval says.
 """
 

@@ -68,7 +68,7 @@ def test_an_attempt_in_progress_ends_before_the_readers_eyes(tab: Tab, live: Ser
     store.record_response(5, samples.response("a late answer"))
     store.record_verification(5, samples.verification(samples.problem(3), speedup=2.5))
     store.finish_attempt(5, Status.CORRECT)
-    tab.until(f"{TEXT}.includes('2.500 (95 % interval') && {TEXT}.includes('a late answer')")
+    tab.until(f"{TEXT}.includes('2.50× [') && {TEXT}.includes('a late answer')")
     assert tab.ask("document.querySelector('main details').open") is True
     assert tab.complaints == []
 
