@@ -191,7 +191,11 @@ def test_unresolved_results_say_what_to_do_whatever_is_asked_for(store: Store, c
         assert "the speedup counts as 1 at most" in printed
     for view in ("kernel", "problem"):
         printed = command("leaderboard", "--by", view)
-        assert "too wide: ±34 %" in printed and "1.50×→1" in printed and f"1 {view} against PyTorch: 1 unresolved" in printed
+        assert (
+            "too wide: ±34 %" in printed
+            and "1.50×→1" in printed
+            and f"1 {view} against PyTorch: 1 unresolved" in printed
+        )
         assert "kernelproof runs rejudge 1 --again" in printed
     samples.judge(store, samples.problem(1), samples.settings(), speedup=2.0, sample=1)
     assert "1 unresolved" not in command("leaderboard", "--by", "problem"), "the best is resolved"

@@ -120,7 +120,10 @@ def test_figures_are_svg_that_needs_nothing_else(varied: Store, tmp_path: Path) 
         svg = path.read_text(encoding="utf-8")
         assert ElementTree.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
         titles = re.findall(r'<text class="title".*?>(.*?)</text>', svg)
-        assert " ".join(titles) == "vendor:good on kernelproof level 1: 1 of 5 problems faster, 1 slower, on Test"
+        assert (
+            " ".join(titles)
+            == "vendor:good on kernelproof level 1: 1 of 5 problems faster, 1 slower, on Test"
+        )
         assert "var(" not in svg and "href" not in svg and "script" not in svg
 
 
