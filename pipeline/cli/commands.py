@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,10 +22,17 @@ Misuse: Any = typer.BadParameter.__base__
 """Raised by the parser for a command line that it cannot read."""
 
 
+_EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)\.?")
+
+
 def misuse(error: Any) -> str:
     """Why a command line cannot be read, in a line."""
     # Typer has pydantic call some of our parsers, which puts words of its own in front.
-    return " ".join(error.format_message().replace(": Value error, ", ": ", 1).split())
+    words = " ".join(error.format_message().replace(": Value error, ", ": ", 1).split())
+    if (extra := _EXTRA.fullmatch(words)) and error.ctx is not None:
+        command = error.ctx.command_path
+        return f"too much: {extra[1]}; {command} --help says what it takes"
+    return words
 
 
 class _Manners:

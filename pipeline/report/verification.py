@@ -132,7 +132,7 @@ def result_facts(verification: Verification) -> dict[str, str]:
     seen = any(check.outcome is CheckOutcome.FAIL and check.seen in v.reason for check in v.checks)
     correct = v.status is Status.CORRECT
     usual = seen or v.reason.startswith("every check passed") or v.reason.rstrip(" .") == gist(v.reason)
-    grade = (v.error_class, v.determinism and f"{v.determinism} when repeated") if correct else ()
+    grade = (v.error_class, v.determinism and f"{v.determinism} if repeated") if correct else ()
     counts = Counter(check.outcome for check in v.checks)
     # What a correct candidate fails is a probe, which gives a flag.
     words = OUTCOME_WORDS | ({CheckOutcome.FAIL: "flagged"} if correct else {})

@@ -146,6 +146,7 @@ def test_no_bad_setting_is_told_in_words_of_a_library(field: str) -> None:
 
 MISTAKES = {
     "verfy": "No such command 'verfy'. Did you mean 'verify'?",
+    "problems list level2": "too much: level2; kernelproof problems list --help says what it takes",
     "problems lst": "No such command 'lst'. Did you mean 'list'?",
     "verify x --sise small": "No such option: --sise (Possible options: --size, --store, --suite)",
     "verify": "Missing argument 'file'.",
