@@ -148,7 +148,7 @@ MISTAKES = {
     "verfy": "No such command 'verfy'. Did you mean 'verify'?",
     "problems list level2": "too much: level2; kernelproof problems list --help says what it takes",
     "problems lst": "No such command 'lst'. Did you mean 'list'?",
-    "verify x --sise small": "No such option: --sise (Possible options: --size, --store, --suite)",
+    "verify x --sise small": "No such option: --sise (Possible options: --sanitize, --size, --suite)",
     "verify": "Missing argument 'file'.",
     "verify x --run": "Option '--run' requires an argument.",
     "generate relu --samples 0": "Invalid value for '--samples': must be 1 or more, not 0.",
