@@ -13,10 +13,10 @@ from kernelproof.choices import Rigor
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt, StoredVerification, VerificationKind
 from kernelproof.types import Setting, Status, Verification, VerifySettings
-from kernelproof.version import policy_of
+from kernelproof.version import POLICY, policy_of
 from tests.db import samples
 
-OLD, NOW, NEXT = "2", "3", "4"
+OLD, NOW, NEXT = (str(int(POLICY) + step) for step in (-1, 0, 1))
 """Policies: an earlier one, this program's, and a later program's."""
 RULES = (
     samples.CPP_SMALL,
