@@ -281,24 +281,3 @@ def test_what_nothing_shows_to_be_its_own_counts_as_a_librarys_work() -> None:
     candidate = on_gpu(kernels=[("kernel", "reduction_prod_kernel", 1, 9.0)])
     assert candidate.kernels.launches[0].origin is Origin.UNKNOWN
     assert "no kernel of its own ran; what ran is reduction_prod_kernel" in verdict(candidate)
-
-
-def test_operators_whose_kernels_are_hidden_count_as_library_work() -> None:
-    """Torch can be told to collect no kernels for a while; its operators are recorded all the same."""
-    linear, gelu = ("linear", 1, 9.0, 4000), ("gelu", 1, 0.6, 800)
-    reference = on_gpu(linear, gelu, kernels=[(BY_TORCH, GEMM, 1, 9.0), (BY_TORCH, RELU, 1, 0.6)])
-    hidden = on_gpu(kernels=[OWN])
-    assert reference.works is not None and hidden.works is not None
-    assert compared(reference.works, hidden.works).gone == ("matrix products", "gelu")
-    works = hidden.works._replace(on_host=reference.works.on_host)
-    assert compared(reference.works, works).nothing
-    assert lacking(hidden.kernels, (), SHOWN, compared(reference.works, works))
-
-
-def test_small_work_on_the_host_is_no_work_of_the_reference() -> None:
-    reference = on_gpu(("add", 2, 0.6, 2_000_000), kernels=[(BY_TORCH, RELU, 2, 0.6)]).works
-    own = on_gpu(kernels=[OWN]).works
-    assert reference is not None and own is not None
-    beside = own._replace(on_host=on_cpu(("add", 5, 0.01, 10)).on_host)
-    assert compared(reference, beside).kinds == (Kind.ARITHMETIC,)
-    assert compared(reference, beside).share > 0.99

@@ -206,9 +206,6 @@ def replaced(reference: Works, candidate: Works) -> Replaced | None:
         theirs, others = reference.on_device, dict(candidate.on_device)
     else:
         theirs, others = reference.on_host, dict(candidate.on_host)
-    for name, spent in candidate.on_host.items():
-        if spent.elements and name not in others:  # its kernels are hidden, or on the host
-            others[name] = spent._replace(ms=0.0)
     total = sum(spent.ms for spent in theirs.values())
     if total <= 0:
         return None
