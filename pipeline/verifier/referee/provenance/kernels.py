@@ -150,7 +150,8 @@ def _check(
 
 def _hides(report: Report, shown: Evidence) -> str:
     """How the candidate keeps its operators from being recorded; empty where it does not."""
-    if report.interrupted:
+    # Tried on CPUs only. On a GPU marks may be missing for another reason: there it decides nothing yet.
+    if report.interrupted and not torch.cuda.is_available():
         return "it is right, but the record of its call was stopped or switched off while it was called"
     if shown.switches_recording:
         return "it is right, but a library that it built has torch record no operators"
