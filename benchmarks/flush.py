@@ -133,7 +133,7 @@ def print_cold(flush: Work, device: torch.device) -> None:
 
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
-    device = torch.device("cuda", torch.cuda.current_device())
+    device = torch.device(torch.cuda.current_device())
     flush = Flush(sides.flush_bytes(device), device, compiled(device))
     flush.begin(1)
     bare = Flush(sides.flush_bytes(device), device, compiled(device), held_us=0)
