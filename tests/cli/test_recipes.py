@@ -72,7 +72,7 @@ def test_a_model_on_a_server_of_yours(shell: Program) -> None:
         said = run(shell, script.replace("http://localhost:8000/v1", server.url))
     assert [request["model"] for request in server.requests] == ["MODEL"]
     assert [attempt.status for attempt in shell.attempts()] == [Status.CORRECT]
-    assert "openai:MODEL" in said and "\n1 problem: 1 " in said
+    assert "openai:MODEL" in said and "\n1 problem against PyTorch: 1 " in said
 
 
 def test_kernelbench(shell: Program, tmp_path: Path) -> None:
