@@ -113,9 +113,8 @@ def _run(
             config = {name: str(value) for name, value in overrides.items()}
             config |= {name: str(value) for name, value in chosen.items() if value}
             work = partial(judge, list(runs), settings, store, engine, again=again, only=only, config=config)
-            work = partial(work, sanitize=sanitize)
             heard = {"on_event": display.on_event, "progress": display.snapshot}
-            return anyio.run(partial(work, **heard, unread=lambda: display.unread))
+            return anyio.run(partial(work, sanitize=sanitize, **heard, unread=lambda: display.unread))
 
 
 def _chosen(store: Store, run: str | None, stale: bool) -> tuple[dict[int, RunSettings], set[int] | None]:

@@ -63,7 +63,9 @@ def verify(
     ] = False,
     sanitize: Annotated[
         bool,
-        Option("Of one file, call it once more under sanitizers. What they report is a flag, no verdict."),
+        Option(
+            "Of one file, call it once more under sanitizers. Their reports are flags and change no status."
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:

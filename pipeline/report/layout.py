@@ -274,14 +274,15 @@ def fitting(
         filled, room = _narrowed(filled, records, console.width)
     table = Table(box=SIMPLE, pad_edge=False, show_edge=False, collapse_padding=narrow)
     for column, cells in filled:
+        width = _cells(column, cells, room)
         table.add_column(
             Text(column.title),
             justify="right" if column.number else "left",
             no_wrap=column.fit is None,
             overflow="fold",
             # Known widths spare the library three looks at each cell.
-            width=None if narrow and column.fit else _cells(column, cells, room),
-            max_width=_cells(column, cells, room),
+            width=None if narrow and column.fit else width,
+            max_width=width,
         )
     for row in zip(*(cells for _, cells in filled), strict=True):
         table.add_row(*row)
@@ -303,7 +304,7 @@ def _width(filled: Filled, room: int, gap: int) -> int:
 
 
 def _narrowed(filled: Filled, records: Sequence[Any], width: int) -> tuple[Filled, int]:
-    """What a narrow screen shows of the columns, and the characters of a name there."""
+    """The columns that a narrow screen shows, and the characters of a name there."""
     filled = [(c, list(map(c.short, records)) if c.short else cells) for c, cells in filled]
 
     def fitted(room: int) -> Filled:

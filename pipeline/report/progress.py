@@ -64,7 +64,7 @@ COLUMNS = (
     Column("cost", lambda m: short_cost(m)),
     Column("left", lambda m: "" if m.left_s is None else duration(m.left_s) if m.left_s else "done", spare=2),
 )
-"""Of a batch's table, a row for each model. What has no room stands in the lines below it, of all models."""
+"""Of a batch's table, a row for each model. The lines below it have what finds no room, of all models."""
 
 
 def progress_table(progress: BatchProgress, console: Console) -> Table:

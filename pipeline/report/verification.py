@@ -134,7 +134,7 @@ def result_facts(verification: Verification) -> dict[str, str]:
     usual = seen or v.reason.startswith("every check passed") or v.reason.rstrip(" .") == gist(v.reason)
     grade = (v.error_class, v.determinism and f"{v.determinism} if repeated") if correct else ()
     counts = Counter(check.outcome for check in v.checks)
-    # What a correct candidate fails is a probe, which gives a flag.
+    # A correct candidate can fail only probes, and these give flags.
     words = OUTCOME_WORDS | ({CheckOutcome.FAIL: "flagged"} if correct else {})
     outcomes = (f"{counts[outcome]} {said}" for outcome, said in words.items() if counts[outcome])
     facts = {

@@ -157,7 +157,7 @@ TERMS = {
 
 
 def headline(board: Board) -> str:
-    """What a board says: `gpt-x on KernelBench level 1: 6 of 10 problems faster, 2 slower, on H200`."""
+    """A board in a sentence: `gpt-x on KernelBench level 1: 6 of 10 problems faster, 2 slower, on H200`."""
     first = board.models[0]
     who = first.model if len(board.models) == 1 else counted(len(board.models), "model")
     who = {"model": who, "file": "Kernels from files", "tuner": "Tuned kernels"}[first.source]
@@ -201,7 +201,7 @@ class Figure(NamedTuple):
 
 
 def three_figures(board: Board) -> list[Figure]:
-    """What a reader wants first: problems with a correct kernel, faster ones, the speedup on the whole."""
+    """Problems with a correct kernel, faster ones, and the speedup on the whole, for the top of a page."""
     solved = sum(problem.correct.part > 0 for problem in board.problems)
     of = f"of {counted(len(board.problems), 'problem')}"
     return [

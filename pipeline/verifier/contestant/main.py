@@ -493,14 +493,20 @@ def fake_gpu(capability: tuple[int, int]) -> None:
     torch.version.cuda = torch.version.cuda or "13.0"
 
 
+def defined(problem: str, sizes: Mapping[str, Any]) -> dict[str, Any]:
+    """The definitions of a problem's source, with the constants of one of its sizes."""
+    definitions: dict[str, Any] = {"__name__": "problem"}
+    exec(compile(problem, "problem.py", "exec"), definitions)
+    definitions |= sizes  # in place: its functions look there
+    return definitions
+
+
 def rehearse(
     candidate: types.ModuleType, name: str, problem: str, sizes: Mapping[str, Any], device: str
 ) -> None:
     """Constructs the candidate's model as the problem says, and calls it once, without memory."""
-    definitions: dict[str, Any] = {"__name__": "problem"}
     with FakeDevice(device, cpu_too=True), torch.device("meta"), torch.no_grad():
-        exec(compile(problem, "problem.py", "exec"), definitions)
-        definitions |= sizes
+        definitions = defined(problem, sizes)
         model = candidate.__dict__[name](*definitions["get_init_inputs"]())
         model(*definitions["get_inputs"]())
 
@@ -520,9 +526,7 @@ def call_once(
     Everything else happens on the CPU, so that a sanitizer of a GPU sees no kernel of ours. Raises whatever
     either model raises.
     """
-    definitions: dict[str, Any] = {"__name__": "problem"}
-    exec(compile(problem, "problem.py", "exec"), definitions)
-    definitions |= sizes
+    definitions = defined(problem, sizes)
     torch.manual_seed(0)
     arguments = list(definitions["get_inputs"]())
     with torch.no_grad():

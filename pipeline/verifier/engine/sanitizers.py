@@ -23,6 +23,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -276,7 +277,8 @@ _INSTRUMENTED = (
 
 def _address_sanitizer() -> Sanitizer:
     """gcc's, whose runtime has to be loaded before Python's own libraries."""
-    libraries = [_runtime(name) for name in ("libasan.so", "libubsan.so", "libstdc++.so.6")]
+    compiler = find_tools().cxx
+    libraries = [_runtime(compiler, name) for name in ("libasan.so", "libubsan.so", "libstdc++.so.6")]
     variables = {
         "LD_PRELOAD": " ".join(map(str, libraries)),
         "ASAN_OPTIONS": _options(_ASAN_OPTIONS),
@@ -290,9 +292,9 @@ def _options(options: dict[str, Any]) -> str:
     return ":".join(f"{name}={value}" for name, value in options.items())
 
 
-def _runtime(name: str) -> Path:
+@cache
+def _runtime(compiler: str | None, name: str) -> Path:
     """A library of the C++ compiler's. Raises MachineError."""
-    compiler = find_tools().cxx
     command = [compiler or "c++", f"-print-file-name={name}"]
     try:
         said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout.strip()

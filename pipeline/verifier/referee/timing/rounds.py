@@ -318,8 +318,7 @@ class Stopwatch:
         self._settings, self._device = subject.settings, subject.device
         self._candidate, self._baseline = candidate, baseline
         self._watch = watch
-        cubin = compiled(self._device) if self._device.type == "cuda" else b""
-        self._flush = Flush(sides.flush_bytes(self._device), self._device, cubin, held_us=0)
+        self._flush = Flush(sides.flush_bytes(self._device), self._device, compiled(self._device), held_us=0)
         """Does what a candidate's process has to do to empty the cache, so that its proof is known."""
         self._flush_failure: str | None = None
         """What its proofs show, if one was wrong."""
