@@ -91,12 +91,17 @@ async def verify(request: Request, service: TheService, caller: TheCaller) -> di
     [stored] = await anyio.to_thread.run_sync(service.submit, caller, [evaluation])
     await service.until_ended(stored, WAIT_S)
     answer = await anyio.to_thread.run_sync(service.answer, caller, stored.id)
-    value = Evaluated.of(answer).reward
+    return {**body.model_dump(mode="json"), **response_of(answer)}
+
+
+def response_of(answer: dict[str, Any]) -> dict[str, Any]:
+    """What `/verify` adds to a rollout, of an answer of the service."""
+    found = Evaluated.of(answer)
     return {
-        **body.model_dump(mode="json"),
-        "reward": value or 0.0,
-        "mask_sample": value is None,
-        "failure_reason": answer["error"] if value is None else None,
+        "reward": found.reward or 0.0,
+        "mask_sample": found.reward is None,
+        "failure_reason": answer["error"] if found.reward is None else None,
+        "busy_machine": bool(found.busy),
         "kernelproof": answer,
     }
 

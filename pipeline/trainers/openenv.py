@@ -11,7 +11,7 @@ from uuid import uuid4
 from openenv.core.env_server import Action, Environment, Observation, State, create_app
 
 from kernelproof.errors import UsageError
-from kernelproof.trainers.rewards import AGAIN, candidate, client
+from kernelproof.trainers.rewards import evaluated
 
 
 class KernelAction(Action):  # type: ignore[misc]  # its package may be missing
@@ -58,7 +58,7 @@ class KernelEnvironment(Environment):  # type: ignore[misc]
         if not self._problem:
             raise UsageError("no problem was given: begin with reset(problem=ID_OR_SOURCE)")
         self._state.step_count += 1
-        [found] = client().evaluate_many([candidate(action.answer, self._problem)], again=AGAIN)
+        [found] = evaluated([action.answer], [self._problem])
         return KernelObservation(
             done=self._state.step_count >= self._turns,
             reward=found.reward,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kernelproof.trainers.rewards import AGAIN, candidate, client, reward_of
+from kernelproof.trainers.rewards import evaluated, reward_of
 
 
 def reward_func(
@@ -19,8 +19,7 @@ def reward_func(
     Raises MachineError where the service failed: OpenRLHF then has no reward, which is not 0.
     """
     answers = [query.removeprefix(prompt) for query, prompt in zip(queries, prompts, strict=True)]
-    sent = [candidate(answer, label) for answer, label in zip(answers, labels, strict=True)]
-    found = client().evaluate_many(sent, again=AGAIN)
+    found = evaluated(answers, labels)
     known = [reward_of(each) for each in found]
     logs = {
         "correct": [float(each.correct) for each in found],

@@ -19,21 +19,17 @@ def client() -> Client:
     return Client()
 
 
-def rewards(sources: Sequence[str], problems: Sequence[str], **settings: Any) -> list[float | None]:
-    """The reward of each answer for its problem; None where the service failed.
-
-    `settings`: of the verification. Raises UsageError, MachineError.
-    """
-    sent = [candidate(source, problem, settings) for source, problem in zip(sources, problems, strict=True)]
-    return [evaluated.reward for evaluated in client().evaluate_many(sent, again=AGAIN)]
+def evaluated(sources: Sequence[str], problems: Sequence[str]) -> list[Evaluated]:
+    """What the service says of each answer for its problem. Raises UsageError, MachineError."""
+    sent = [candidate(source, problem) for source, problem in zip(sources, problems, strict=True)]
+    return client().evaluate_many(sent, again=AGAIN)
 
 
-def candidate(source: str, problem: str, settings: dict[str, Any] | None = None) -> Candidate:
+def candidate(source: str, problem: str) -> Candidate:
     """A candidate for a problem: an id, or the problem's source where it defines `class Model`."""
-    settings = settings or {}
     if "class Model" in problem:
-        return Candidate(source, reference=problem, settings=settings)
-    return Candidate(source, problem=problem, settings=settings)
+        return Candidate(source, reference=problem)
+    return Candidate(source, problem=problem)
 
 
 def reward_of(evaluated: Evaluated, unjudged: float | None = None) -> float:

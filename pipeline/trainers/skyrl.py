@@ -10,7 +10,7 @@ from typing import Any
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
-from kernelproof.trainers.rewards import AGAIN, candidate, client, reward_of
+from kernelproof.trainers.rewards import evaluated, reward_of
 
 
 class KernelEnv(BaseTextEnv):  # type: ignore[misc]  # its package has no types
@@ -30,7 +30,7 @@ class KernelEnv(BaseTextEnv):  # type: ignore[misc]  # its package has no types
         raised where there is none.
         """
         self.turns += 1
-        [found] = client().evaluate_many([candidate(action, self._problem)], again=AGAIN)
+        [found] = evaluated([action], [self._problem])
         reward, done = reward_of(found, self._unjudged), self.turns >= self.max_turns
         next_question = [] if done else [{"role": "user", "content": found.feedback or ""}]
         metadata = {"status": found.status, "score": found.score, "judged": found.reward is not None}

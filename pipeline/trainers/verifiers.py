@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelproof.client import AsyncClient
+from kernelproof.client import AsyncClient, Evaluated
 from kernelproof.trainers.rewards import AGAIN, candidate, reward_of, text_of
 
 
@@ -15,20 +15,25 @@ async def task_reward(task: Any, trace: Any) -> float:
     """The reward of one rollout, by its last reply. Raises MachineError where the service failed: verifiers
     then has an error and no reward.
 
-    `task`: its data, whose `problem` is an id or a source. `trace`: what the model said.
+    `task`: its data, whose `problem` is an id or a source. `trace`: what the model said; it gets the metric
+    `busy_machine`.
     """
-    return await _reward(str(trace.last_reply), str(task.problem))
+    found = await _evaluated(str(trace.last_reply), str(task.problem))
+    trace.record_metric("busy_machine", bool(found.busy))
+    return reward_of(found)
 
 
-async def kernel_reward(completion: Any, answer: str, **state: Any) -> float:
+async def kernel_reward(completion: Any, answer: str, state: dict[str, Any], **more: Any) -> float:
     """The same for a rubric. verifiers then takes a failure for 0 and logs it.
 
-    `state`: prompt, info and what else verifiers offers, which is not looked at.
+    `state` gets `busy_machine`. `more`: what else verifiers offers, which is not looked at.
     """
-    return await _reward(text_of(completion), answer)
+    found = await _evaluated(text_of(completion), answer)
+    state["busy_machine"] = bool(found.busy)
+    return reward_of(found)
 
 
-async def _reward(source: str, problem: str) -> float:
+async def _evaluated(source: str, problem: str) -> Evaluated:
     async with AsyncClient() as client:
         [found] = await client.evaluate_many([candidate(source, problem)], again=AGAIN)
-    return reward_of(found)
+    return found

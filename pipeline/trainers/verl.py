@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelproof.trainers.rewards import AGAIN, candidate, client, reward_of
+from kernelproof.trainers.rewards import evaluated, reward_of
 
 
 def compute_score(
@@ -24,7 +24,7 @@ def compute_score(
     verl knows no missing reward. Where the service failed `unjudged` is the score, and MachineError is raised
     where that is None. verl gives it from `custom_reward_function.reward_kwargs`.
     """
-    [found] = client().evaluate_many([candidate(solution_str, ground_truth)], again=AGAIN)
+    [found] = evaluated([solution_str], [ground_truth])
     return {
         "score": reward_of(found, unjudged),
         "correct": float(found.correct),

@@ -126,6 +126,7 @@ def test_kernelgym_sends_batches_and_workflows(service: Running) -> None:
 def test_rewards_by_the_protocols_of_trainers() -> None:
     """Held against the published signatures of TRL, verl, verifiers and OpenRLHF."""
     right, wrong = material.right(), material.wrong()
+    state: dict[str, Any] = {}
     talk = [[{"role": "assistant", "content": material.fenced(right)}], material.fenced(wrong)]
     assert trl.kernel_reward(completions=talk, problem=["relu", "relu"], prompts=["", ""]) == [1.0, 0.0]
     assert verl.compute_score("set", wrong, "relu") == {
@@ -135,7 +136,8 @@ def test_rewards_by_the_protocols_of_trainers() -> None:
         "busy_machine": 0.0,
     }
     assert verl.compute_score("set", right, material.RELU, {"index": 1})["score"] == 1.0
-    assert anyio.run(lambda: verifiers.kernel_reward(completion=talk[0], answer="relu", info={})) == 1.0
+    assert anyio.run(lambda: verifiers.kernel_reward(talk[0], "relu", state, info={})) == 1.0
+    assert state == {"busy_machine": False}
     said = openrlhf.reward_func(["Write." + right, "Write." + wrong], ["Write."] * 2, ["relu"] * 2)
     assert said["rewards"] == said["scores"] == [1.0, 0.0]
 
@@ -185,7 +187,7 @@ def test_nemo_gym_verifies_a_rollout(service: Running) -> None:
         "verifier_metadata": {"problem": "relu"},
     }
     said = service.ask("POST", "/verify", json=rollout).json()
-    assert said["reward"] == 0.0 and said["mask_sample"] is False
+    assert said["reward"] == 0.0 and said["mask_sample"] is said["busy_machine"] is False
     assert said["kernelproof"]["result"]["status"] == "no_code"
     assert all(said[name] == value for name, value in rollout.items())
     assert service.ask("POST", "/seed_session", json={}).status_code == 200

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(900)
 def test_trl(ask: Ask) -> None:
     found = ask("trl_rewards", answers=[RIGHT, WRONG, "never " + NO_PROGRAM], problem="relu")
     assert found["rewards"] == [1.0, 0.0, 0.0]
-    assert found["trained"] == {"step": 1, "reward": 0.0}
+    assert found["trained"] == {"step": 1, "reward": 0.0} and found["busy"] == [False] * 3
 
 
 @package("verl")
@@ -50,12 +50,13 @@ def _alone(value: Any) -> float:
 def test_verifiers(ask: Ask) -> None:
     found = ask("verifiers_rewards", answers=[RIGHT, WRONG], problem="relu")
     assert found["rewards"] == [1.0, 0.0]
-    assert "no problem 'realu'" in found["unknown"]
+    assert "no problem 'realu'" in found["unknown"] and found["busy"] == [0.0, 0.0]
 
 
 @package("verifiers-rubric")
 def test_verifiers_with_a_rubric(ask: Ask) -> None:
-    assert ask("verifiers_rubric_rewards", answers=[RIGHT, WRONG], problem="relu")["rewards"] == [1.0, 0.0]
+    found = ask("verifiers_rubric_rewards", answers=[RIGHT, WRONG], problem="relu")
+    assert found["rewards"] == [1.0, 0.0] and found["busy"] == [False, False]
 
 
 @package("skyrl-gym")
@@ -87,6 +88,7 @@ def test_openenv_core(ask: Ask) -> None:
 def test_nemo_gym(ask: Ask) -> None:
     found = ask("nemo_gym_rewards", answers=[RIGHT, WRONG], problem="relu")
     assert found["rewards"] == [1.0, 0.0] and found["metrics"]["agent_metrics"]["mean/reward"] == 0.5
+    assert found["busy"] == [False, False]
     assert found["own"] == {name: found["metrics"]["agent_metrics"][name] for name in found["own"]}
 
 

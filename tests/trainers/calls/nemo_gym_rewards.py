@@ -72,6 +72,7 @@ async def rewards() -> None:
     own = compute_aggregate_metrics(found).agent_metrics
     tell(
         rewards=[each.reward for each in responses],
+        busy=[each["busy_machine"] for each in found],
         metrics=metrics.model_dump(),
         own={name: own[name] for name in named},
     )

@@ -33,4 +33,8 @@ trained = next(row for row in trainer.state.log_history if "reward" in row)
 answers = asked["answers"]
 inputs = [{"prompt": "", "problem": asked["problem"]} for _ in answers]
 found = trainer._calculate_rewards(inputs, [""] * len(answers), answers, [[0]] * len(answers))
-tell(rewards=found[:, 0].tolist(), trained={"step": trained["step"], "reward": trained["reward"]})
+tell(
+    rewards=found[:, 0].tolist(),
+    trained={"step": trained["step"], "reward": trained["reward"]},
+    busy=trainer._pending_extra_logs["busy_machine"],
+)

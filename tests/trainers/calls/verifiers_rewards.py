@@ -35,9 +35,9 @@ async def scored(answer: str, problem: str) -> Trace:
     return trace
 
 
-async def rewards() -> tuple[list[float], str]:
-    """The rewards of the answers, and what is told of a problem that is not there."""
-    found = [(await scored(answer, asked["problem"])).reward for answer in asked["answers"]]
+async def rewards() -> tuple[list[Trace], str]:
+    """The answers' rollouts, and what is told of a problem that is not there."""
+    found = [await scored(answer, asked["problem"]) for answer in asked["answers"]]
     try:
         await scored("nothing", "realu")
     except vf.TaskError as error:
@@ -46,4 +46,8 @@ async def rewards() -> tuple[list[float], str]:
 
 
 found, unknown = asyncio.run(rewards())
-tell(rewards=found, unknown=unknown)
+tell(
+    rewards=[each.reward for each in found],
+    busy=[each.metrics["busy_machine"] for each in found],
+    unknown=unknown,
+)

@@ -12,8 +12,8 @@ from kernelproof.trainers.verifiers import kernel_reward
 asked = given()
 
 
-async def rewards() -> list[float]:
-    """The rubric's scores of rollouts."""
+async def scored() -> list[vf.State]:
+    """Rollouts with the rubric's scores."""
     rubric, found = vf.Rubric(funcs=[kernel_reward]), []
     for answer in asked["answers"]:
         state = vf.State(
@@ -28,8 +28,9 @@ async def rewards() -> list[float]:
             trajectory=[],
         )
         await rubric.score_rollout(state)
-        found.append(state["reward"])
+        found.append(state)
     return found
 
 
-tell(rewards=asyncio.run(rewards()))
+found = asyncio.run(scored())
+tell(rewards=[each["reward"] for each in found], busy=[each["busy_machine"] for each in found])
