@@ -21,6 +21,7 @@ BOUNDED = "bounded by the referee's clock"
 """Said of a speedup that equals the lower end of its interval."""
 GIST = 110
 """Characters of a reason that a headline quotes."""
+HOLDS_1 = "may be either: holds 1"
 _NUMBER = r"([\d.e+-]+|inf|nan) %"
 _SHORTER = (
     (re.compile(r"baseline's blocks fall into two groups"), "unsteady machine: the baseline has two speeds"),
@@ -28,13 +29,13 @@ _SHORTER = (
     (re.compile(rf"half of its interval is {_NUMBER} wide"), "too wide: ±{0} %"),
     (re.compile(r"too few rounds"), "too few rounds"),
     (re.compile(rf"no difference below {_NUMBER} is claimed"), "within the noise of ±{0} %"),
-    (re.compile(r"interval holds 1"), "the interval holds 1"),
+    (re.compile(r"interval holds 1"), HOLDS_1),
 )
 """What `unresolved_because` may say, and a short form of it; causes come first."""
 
 
 def finding(speedup: float, interval: Ends, pace: Pace | str, because: str | None = None) -> str:
-    """`1.23× [1.18, 1.33] faster`, or `0.93× [0.93, 1.01] unresolved (the interval holds 1)`.
+    """`1.23× [1.18, 1.33] faster`, or `0.93× [0.93, 1.01] unresolved (may be either: holds 1)`.
 
     `interval`: 95 %, of the speedup. `because`: why the pace is unresolved, as it is stored.
     """
@@ -83,8 +84,7 @@ def why_unresolved(interval: Ends, pace: Pace | str, because: str | None = None)
             return words.format(*match.groups())
     if because:
         return because
-    holds_1 = interval.low <= 1 <= interval.high
-    return "the interval holds 1" if holds_1 else "the times vary too much"
+    return HOLDS_1 if interval.low <= 1 <= interval.high else "the times vary too much"
 
 
 def bounded(speedup: float, interval: Ends) -> bool:

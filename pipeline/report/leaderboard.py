@@ -282,6 +282,7 @@ def _paced(row: Row, words: str) -> Text:
 
 
 BOUNDED_MARK = "†"
+SAME = "same: surely within the resolution of 1, 5 % at most"
 _PROBLEM = Column("problem", lambda row: f"{row.problem} {row.name}", number=False, fit=_label)
 _SPEEDUP = _kernel("speedup", _speedup, "-")
 _INTERVAL = _kernel(
@@ -354,7 +355,8 @@ def speedup_legends(rows: Iterable[Row]) -> list[str]:
     kernels = [row.kernel for row in rows if row.kernel]
     marked = any(bounded(k.speedup, k.interval) for k in kernels)
     said = [f"{BOUNDED_MARK}: low end, by the referee's clock"] if marked else []
-    return said + ["→1: counts as 1"] * any(lowered(k.speedup, k.pace) for k in kernels)
+    said += ["→1: counts as 1"] * any(lowered(k.speedup, k.pace) for k in kernels)
+    return said + [SAME] * any(k.pace is Pace.SAME for k in kernels)
 
 
 def closing(rows: Sequence[Row]) -> list[str]:

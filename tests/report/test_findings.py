@@ -37,7 +37,7 @@ def test_a_finding_has_the_digits_that_say_something(
 @pytest.mark.parametrize(
     ("low", "high", "spread", "words"),
     [
-        (0.9, 1.1, 0.0, "the interval holds 1"),
+        (0.9, 1.1, 0.0, "may be either: holds 1"),
         (1.2, 1.4, 0.67, "within the noise of ±201 %"),
         (1.2, 1.4, math.inf, "too few rounds"),
     ],

@@ -141,7 +141,9 @@ TERMS = {
     "problem's own PyTorch model, timed in the same minutes.",
     "interval": "The true speedup lies in it with 95 % confidence. Its lower end ranks.",
     "faster": "The whole interval lies above 1 by more than the resolution.",
-    "unresolved": "The times vary too much to say faster or slower. It counts as 1 at most.",
+    "slower": "The whole interval lies below 1 by more than the resolution, or by more than 5 %.",
+    "same": "The whole interval lies within the resolution of 1, and within 5 %.",
+    "unresolved": "None of these: the interval is too wide, or the times vary too much. It counts as 1 at most.",
     "resolution": "The smallest difference that a measurement claims: 1 %, or three times its A/A spread if "
     "that is more.",
     "A/A spread": "How far the reference strays from itself when both sides run it: what the machine's noise "
@@ -248,13 +250,13 @@ def badges(board: Board) -> list[tuple[str, str]]:
         )
     )
     said = {
-        _several("sandbox tier", tiers): "What confined the candidates: A is the strongest.",
+        "strongest sandbox (tier A)" if tiers == ["A"] else _several("sandbox tier", tiers): "How strongly candidates were confined: from A, the strongest, to D.",
         f"{min(inputs)} sets of inputs" if min(inputs) else "": "On so many at least every kernel is right: "
         "drawn from secret seeds, with variants such as large, tiny and equal values.",
         "two clocks" if clocks else "": "The referee's own clock bears out each time that is claimed.",
         f"A/A spread {spread}": f"The median of the kernels. {TERMS['A/A spread']}",
         _several("rigor", rigors): "How narrow an interval had to be before timing stopped.",
-        _several("policy", policies): "The version of the rules by which all were judged.",
+        _several("rules of version", policies): "The rules by which all were judged.",
         board.audit: "Leading results that were verified again.",
     }
     return [(words, says) for words, says in said.items() if words]

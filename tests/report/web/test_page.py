@@ -51,7 +51,7 @@ def test_a_title_of_ones_own_is_the_pages(filled: Store) -> None:
 def test_badges_say_only_what_is_stored(store: Store) -> None:
     samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
     said = re.findall(r"<li title=[^>]*>(.*?)</li>", in_file(board(store, Filters())))
-    assert said == ["A/A spread 0.2 %", "rigor standard", f"policy {POLICY}"]
+    assert said == ["A/A spread 0.2 %", "rigor standard", f"rules of version {POLICY}"]
     attempt = samples.begin(store, samples.problem(2), samples.settings())
     (check,) = samples.verification(samples.problem(2)).checks
     names = ("values: drawn", "values: repeat", "values: drawn 2", "values: tiny", "host_clock")
@@ -65,7 +65,7 @@ def test_badges_say_only_what_is_stored(store: Store) -> None:
     store.finish_attempt(attempt, Status.CORRECT)
     shown = in_file(board(store, Filters(problem="level1/2")))
     said = re.findall(r"<li title=[^>]*>(.*?)</li>", shown)
-    assert said[:3] == ["sandbox tier A", "3 sets of inputs", "two clocks"]
+    assert said[:3] == ["strongest sandbox (tier A)", "3 sets of inputs", "two clocks"]
 
 
 def test_a_bundle_is_in_the_page_as_it_is_in_a_file(filled: Store, tmp_path: Path) -> None:
