@@ -254,7 +254,7 @@ def _row(row: Row, details: Details) -> Row:
 
 
 def _kernel(title: str, show: Callable[[Kernel], Text | str], missing: str = "", **more: Any) -> Column:
-    return Column(title, lambda row: missing if row.kernel is None else show(row.kernel), **more)
+    return Column(title, lambda row: show(row.kernel) if row.kernel else missing, optional=True, **more)
 
 
 def _speedup(k: Kernel) -> str:
@@ -295,8 +295,9 @@ _PACE = Column(
     short=lambda row: _paced(row, re.sub(r": [^±,]+", "", _verdict(row))),
     legend="pace: what is proved, or why not",
 )
-_MODEL = Column("model", lambda row: row.author, number=False, fit=shortened, common="all by {}")
-_AUTHORS = {"model": _MODEL, "file": replace(_MODEL, title="file", common="all of {}"), "tuner": _MODEL}
+_AUTHOR = Column("model", lambda row: row.author, number=False, fit=shortened, optional=True)
+_MODEL, _FILE = replace(_AUTHOR, common="all by {}"), replace(_AUTHOR, title="file", common="all of {}")
+_AUTHORS = {"model": _MODEL, "file": _FILE, "tuner": _MODEL}
 _CORRECT = Column("correct", lambda row: row.correct, spare=5, optional=True, common="{} correct each")
 _TIMES = _kernel("time against PyTorch", lambda k: against(k.candidate_ms, k.baseline_ms), spare=3)
 
@@ -307,26 +308,25 @@ def _kernel_columns(axis: Axis, author: Column) -> tuple[Column, ...]:
         return Text(axis.row(k.speedup, k.interval), style=PACE_STYLE[k.pace]) if k else Text()
 
     return (
-        *(_PROBLEM, _SPEEDUP, _INTERVAL, Column(axis.title, on_axis, number=False, spare=8), _PACE),
+        *(_PROBLEM, _SPEEDUP, _INTERVAL),
+        Column(axis.title, on_axis, number=False, spare=8, optional=True),
+        _PACE,
         _kernel(
             "over compile",
             lambda k: "" if k.compile_speedup is None else times(k.compile_speedup),
             spare=2,
-            optional=True,
             legend="over compile: against torch.compile",
         ),
         _kernel(
             "of roofline",
             lambda k: "" if k.roofline_fraction is None else f"{100 * k.roofline_fraction:.0f} %",
             spare=4,
-            optional=True,
             legend="of roofline: 100 % is the device's limit",
         ),
         _kernel(
             "headroom",
             lambda k: "" if k.headroom is None else f"{k.headroom:.3g}×",
             spare=1,
-            optional=True,
             legend="headroom: what the roofline leaves",
         ),
         *(_TIMES, _CORRECT),
@@ -335,11 +335,10 @@ def _kernel_columns(axis: Axis, author: Column) -> tuple[Column, ...]:
             lambda k: k.error_class or "",
             number=False,
             spare=2,
-            optional=True,
             common="error class {}",
             legend="error class: of the arithmetic",
         ),
-        _kernel("flags", lambda k: ", ".join(k.flags), number=False, fit=folded, optional=True),
+        _kernel("flags", lambda k: ", ".join(k.flags), number=False, fit=folded),
         author,
         _kernel("#", lambda k: str(k.attempt_id)),
     )

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from kernelproof.choices import RunKind
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.scores.groups import Curves
-from kernelproof.db.scores.records import Evidence, ProblemScores, Rate, Scores, Source
+from kernelproof.db.scores.records import Evidence, ProblemScores, Scores, Source
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt
 from kernelproof.errors import UsageError
-from kernelproof.report.findings import speedup_and_interval, tally, times
-from kernelproof.report.layout import percent, percents_between, share
+from kernelproof.report.findings import speedup_and_interval, tally
+from kernelproof.report.layout import percent
 from kernelproof.report.leaderboard import audit_of, nothing, outcome, place_of, places, remarks, title_of
 from kernelproof.types import Pace, Verification
 from kernelproof.types.measurement import resolved
@@ -143,7 +143,8 @@ TERMS = {
     "faster": "The whole interval lies above 1 by more than the resolution.",
     "slower": "The whole interval lies below 1 by more than the resolution, or by more than 5 %.",
     "same": "The whole interval lies within the resolution of 1, and within 5 %.",
-    "unresolved": "None of these: the interval is too wide, or the times vary too much. It counts as 1 at most.",
+    "unresolved": "None of these: the interval is too wide, or the times vary too much. It counts as 1 at "
+    "most.",
     "resolution": "The smallest difference that a measurement claims: 1 %, or three times its A/A spread if "
     "that is more.",
     "A/A spread": "How far the reference strays from itself when both sides run it: what the machine's noise "
@@ -250,7 +251,11 @@ def badges(board: Board) -> list[tuple[str, str]]:
         )
     )
     said = {
-        "strongest sandbox (tier A)" if tiers == ["A"] else _several("sandbox tier", tiers): "How strongly candidates were confined: from A, the strongest, to D.",
+        "strongest sandbox (tier A)"
+        if tiers == ["A"]
+        else _several(
+            "sandbox tier", tiers
+        ): "How strongly candidates were confined: from A, the strongest, to D.",
         f"{min(inputs)} sets of inputs" if min(inputs) else "": "On so many at least every kernel is right: "
         "drawn from secret seeds, with variants such as large, tiny and equal values.",
         "two clocks" if clocks else "": "The referee's own clock bears out each time that is claimed.",
@@ -267,67 +272,6 @@ def _inputs(evidence: Evidence) -> list[str]:
     return [name for name in evidence.passed if name.startswith("values: ") and name != "values: repeat"]
 
 
-MOST_MODELS = 8
-"""Models that have a sentence: the others stand in the table."""
-
-
-def summary(board: Board) -> list[str]:
-    """Sentences, the most important first."""
-    said = [_models(board)]
-    said += [_model(scores) for scores in board.models[:MOST_MODELS]]
-    if len(board.models) > MOST_MODELS:
-        said.append(f"The table has {counted(len(board.models) - MOST_MODELS, 'more model')}.")
-    audit = [f"{board.audit[0].upper()}{board.audit[1:]}."] if board.audit else []
-    return [*said, *_problems(board), *audit]
-
-
-def _models(board: Board) -> str:
-    asked = sum(scores.attempts for scores in board.models)
-    said = [counted(len(board.problems), "problem"), counted(asked, "finished attempt")]
-    if board.models[0].source == "model":  # else it is a file, or a tuner
-        said.insert(0, counted(len(board.models), "model"))
-    return f"{', '.join(said)}."
-
-
-def _model(s: Scores) -> str:
-    if not s.correct.whole:
-        return f"{s.model}: none of {counted(s.samples, 'sample')} could be judged."
-    faster = s.fast_p(1.0).rate
-    judged = counted(s.correct.whole, "sample")
-    first = f"{s.model} is correct in {s.correct.part} of {judged} ({rate(s.correct)})"
-    if not s.correct.part:
-        return f"{first}."
-    if faster.share is None:
-        return f"{first}; nothing was timed."
-    over = s.geometric_mean_all
-    kept = ""
-    if over.value is not None and s.source == "model":
-        kept = (
-            f" Its speedup over all {counted(s.problems, 'problem')} is {times(over.value, over.interval)}."
-        )
-    return f"{first}, and faster than the reference in {faster.part}.{kept}"
-
-
-def _problems(board: Board) -> list[str]:
-    measured = [(p, p.best) for p in board.problems if p.best is not None]
-    if not measured:
-        return ["No correct kernel was timed."]
-    faster = [(p, best) for p, best in measured if best.pace is Pace.FASTER]
-    if not faster:
-        return []
-    problem, best = max(faster, key=lambda found: found[1].interval.low)
-    return [
-        f"The largest speedup is on {problem.problem_id}: {times(best.speedup, best.interval)}, "
-        f"by {best.model} (attempt #{best.attempt_id})."
-    ]
-
-
 def closing_line(board: Board) -> str:
     """`6 faster · 2 slower · 2 unresolved · 1 not solved`."""
     return tally(map(outcome, board.problems))
-
-
-def rate(value: Rate) -> str:
-    """`10.0 %, 95 % interval 6 to 17 %`."""
-    interval = f", 95 % interval {percents_between(value.interval)} %" if value.interval else ""
-    return share(value.share) + interval

@@ -44,7 +44,6 @@ from kernelproof.report.web.facts import (
     closing_line,
     gather,
     headline,
-    summary,
     three_figures,
 )
 from kernelproof.report.web.figures import NARROW, WIDE, forest, forest_rows
@@ -275,7 +274,6 @@ TEMPLATES.globals |= {
     "shapes": SHAPES,
     "share": share,
     "speedup_and_interval": findings.speedup_and_interval,
-    "summary": summary,
     "summary_facts": summary_facts,
     "terms": TERMS,
     "three_figures": three_figures,

@@ -24,12 +24,9 @@ from tests.hostile_texts import HARMFUL, RUN, TEXTS
 from tests.report.web.parsed import Parsed
 
 
-def test_figures_stand_in_words_and_tables(good: str) -> None:
-    text = Parsed(good).text
-    assert "2 models, 6 problems, 11 finished attempts." in text
-    assert "vendor:good is correct in 5 of 5 samples (100.0 %, 95 % interval 57 to 100 %)" in text
-    assert "The largest speedup is on level1/3: 10.5× [10.4, 10.6], by vendor:good" in text
-    assert "[10.4, 10.6]" in text
+def test_figures_stand_in_a_plot_and_in_tables(good: str) -> None:
+    assert ": 10.5× [10.4, 10.6] faster, by vendor:good, attempt #5</title>" in good
+    assert re.search(r"vendor:good\s+5/5\s+100.0 %\s*57 to 100", Parsed(good).text)
 
 
 def test_a_reader_sees_a_title_three_figures_and_the_tally_first(good: str) -> None:
@@ -114,7 +111,7 @@ def test_an_audit_is_said(empty_database: Path, tmp_path: Path) -> None:
         attempt, judged = samples.judge(store, samples.problem(), samples.settings(), speedup=2.0)
         store.audits.record("2026-01-01T00:00:00.000+00:00", None, judged, samples.reproduction(attempt))
         text = Parsed(in_file(board(store, Filters()))).text
-    assert re.search(r"Audited on \d{4}-\d\d-\d\d: 1 of 1 ranked result held\.", text)
+    assert re.search(r"audited on \d{4}-\d\d-\d\d: 1 of 1 ranked result held", text)
 
 
 def test_filters_are_the_leaderboards(filled: Store) -> None:

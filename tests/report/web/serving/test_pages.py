@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tests.report.web.serving.server import Server
 
 def test_the_board_shows_what_a_report_does_and_leads_to_every_attempt(server: Server) -> None:
     page = server.page()
-    assert "vendor:good is correct in 2 of 2 samples" in page.text
+    assert re.search(r"vendor:good\s+2/2\s", page.text)
     assert "1 attempt not finished" in page.text
     links = [attributes.get("href") for tag, attributes in page.elements if tag == "a"]
     assert {f"/attempts/{number}" for number in range(1, 6)} <= set(links)
@@ -42,7 +43,7 @@ def test_what_is_not_there_is_a_page_that_says_so(server: Server, path: str) -> 
 
 def test_filters_are_the_leaderboards(server: Server) -> None:
     text = server.page("/?model=good&level=1").text
-    assert "vendor:good is correct" in text and "vendor:poor" not in text
+    assert "vendor:good on kernelproof" in text and "vendor:poor" not in text
     assert "level1/3" in server.page("/attempts?run=night").text
     assert "vendor:poor" not in server.page("/attempts?run=night").text
 
