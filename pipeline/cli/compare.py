@@ -82,8 +82,8 @@ def _names(old: Path, new: Path) -> tuple[str, str]:
 def _print(name: str, done: Verdict, console: Console) -> None:
     from kernelproof.report.verification import print_headline
 
-    console.print(f"{name}: ", end="")
-    print_headline(done.status, done.verification, done.extraction.reason, done.attempt_id, console)
+    v = done.verification
+    print_headline(done.status, v, done.extraction.reason, done.attempt_id, console, name)
 
 
 def _words(names: tuple[str, str], gain: Gain, slower: bool) -> str:

@@ -24,7 +24,7 @@ GIST = 110
 HOLDS_1 = "may be either: holds 1"
 _NUMBER = r"([\d.e+-]+|inf|nan) %"
 _SHORTER = (
-    (re.compile(r"baseline's blocks fall into two groups"), "unsteady machine: the baseline has two speeds"),
+    (re.compile(r"baseline's blocks fall into two groups"), "unsteady: the baseline has two speeds"),
     (re.compile(r"baseline was much slower beside it"), "busy machine: it slowed the baseline"),
     (re.compile(rf"half of its interval is {_NUMBER} wide"), "too wide: ±{0} %"),
     (re.compile(r"too few rounds"), "too few rounds"),

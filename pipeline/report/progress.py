@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kernelproof.db.views import StoredBatch
-from kernelproof.report.findings import finding, times
+from kernelproof.report.findings import finding, gist, times
 from kernelproof.report.layout import (
     Column,
     attempt_number,
@@ -112,7 +112,7 @@ def progress_facts(progress: BatchProgress) -> list[tuple[str, str]]:
     facts = [
         ("judging", ", ".join(here)),
         *((_ended_title(progress, model), statuses(model.statuses)) for model in progress.models),
-        ("tokens", tokens(whole) if whole.answered else ""),
+        ("tokens", tokens(whole) if whole.answered and tokens(whole) != UNKNOWN else ""),
         ("cost", cost(whole)),
         ("waiting", _waiting(whole)),
         *(("batch", batch) for batch in _batches(whole)),
@@ -196,7 +196,7 @@ def print_fastest_attempts(fastest: Sequence[FastAttempt], console: Console) -> 
 def failure_line(failure: FailureCount) -> str:
     """`12 wrong_output, most often: ... (kernelproof show 17)`."""
     said = f"{failure.count:>4}  {failure.status.value}"
-    reason = failure.reason or failure.status.meaning
+    reason = gist(failure.reason or failure.status.meaning)
     shown = "" if failure.attempt_id is None else f" (kernelproof show {failure.attempt_id})"
     return f"{said}: {clean(reason)}{shown}"
 

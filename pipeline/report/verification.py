@@ -109,17 +109,21 @@ def print_headline(
     reason: str,
     attempt_id: int | None,
     console: Console,
+    name: str = "",
 ) -> None:
-    """The result in one line; a narrow terminal folds it between its parts, where they fit."""
-    parts = clean(headline(status, verification, reason, attempt_id)).split(SEPARATOR)
-    lines = [parts[0]]
-    for part in parts[1:]:
+    """The result in one line, behind the candidate's name; a narrow terminal folds it between its parts,
+    where they fit."""
+    first, *parts = clean(headline(status, verification, reason, attempt_id)).split(SEPARATOR)
+    before = f"{name}: " if name else ""
+    lines = [before + first]
+    for part in parts:
         joined = f"{lines[-1]}{SEPARATOR}{part}"
         # What fits into no line is folded where it is.
         whole = cell_len(joined) > console.width > cell_len(part) + 1 and console.is_terminal
         lines[-1:] = [lines[-1], f"  {part}"] if whole else [joined]
     line = Text("\n".join(lines), style="bold")
-    line.stylize("green" if status is Status.CORRECT else "red" if status else "dim", 0, len(str(status)))
+    style = "green" if status is Status.CORRECT else "red" if status else "dim"
+    line.stylize(style, len(before), len(before + first))
     for pace, style in PACE_STYLE.items():
         line.highlight_regex(rf"(?<=\] ){pace}", style)
     console.print(line, soft_wrap=not console.is_terminal)

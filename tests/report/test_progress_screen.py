@@ -138,7 +138,7 @@ def test_a_failure_says_its_reason_and_where_to_look() -> None:
     told = FailureCount(status=Status.PROVIDER_ERROR, count=12, reason="HTTP 500: \x1b[1mno", attempt_id=3)
     assert failure_line(told) == "  12  provider_error: HTTP 500: no (kernelproof show 3)"
     untold = FailureCount(status=Status.NO_CODE, count=1, reason="")
-    assert failure_line(untold) == f"   1  no_code: {Status.NO_CODE.meaning}"
+    assert failure_line(untold) == f"   1  no_code: {Status.NO_CODE.meaning.rstrip('.')}"
 
 
 def test_durations_and_money() -> None:

@@ -22,6 +22,7 @@ from kernelproof.db.views import StoredBatch
 from kernelproof.errors import UsageError, writing
 from kernelproof.report import findings, progress
 from kernelproof.report.layout import percents_between, share
+from kernelproof.report.leaderboard import outcome
 from kernelproof.report.progress import head, line, progress_of
 from kernelproof.report.show import (
     VERIFICATION_COLUMNS,
@@ -268,6 +269,7 @@ TEMPLATES.globals |= {
     "headline": headline,
     "measurement_facts": measurement_facts,
     "MOST_CODE": MOST_CODE,
+    "outcome": outcome,
     "percents_between": percents_between,
     "response_facts": response_facts,
     "rounds_picture": rounds_picture,

@@ -83,6 +83,11 @@ def breakable(text: str) -> Markup:
     return escape(visible(text)).replace("_", Markup("_<wbr>"))
 
 
+def with_code(text: str) -> Markup:
+    """A sentence whose words in backquotes are code."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(visible(text)))))
+
+
 TEMPLATES = Environment(
     loader=PackageLoader("kernelproof.report.web", "templates"),
     autoescape=True,
@@ -91,6 +96,7 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+TEMPLATES.filters["with_code"] = with_code
 
 
 MOST_CODE = 60_000
