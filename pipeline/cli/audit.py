@@ -45,7 +45,7 @@ def audit(
     with open_store(storage.database, create=False) as store, Engine(unsafe=unsafe) as engine:
         chosen, elsewhere = _chosen(auditing.leaders(store, options.filters()), engine, sample, seed)
         _begin(chosen, elsewhere, seed, as_json)
-        on_done = _nothing if as_json else _print_result
+        on_done = (lambda *_: None) if as_json else _print_result  # with --json all is printed at the end
         outcome = auditing.audit(store, chosen, engine, seed=seed, on_done=on_done)
     _print_json(outcome, seed, len(elsewhere)) if as_json else _say(outcome)
     if outcome.refuted:
@@ -94,10 +94,6 @@ def _begin(chosen: list[Leader], elsewhere: list[Leader], seed: int | None, as_j
     if elsewhere:
         left = counted(len(elsewhere), "result")
         say(f"{left} left out: measured on devices that this machine has not", err=as_json)
-
-
-def _nothing(leader: Leader, result: Reproduction) -> None:
-    """With --json all is printed at the end."""
 
 
 def _print_result(leader: Leader, result: Reproduction) -> None:

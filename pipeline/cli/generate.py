@@ -195,19 +195,13 @@ def _money(known: Sequence[float | None], costs: Sequence[float | None]) -> str:
 
 def forecast_json(forecasts: Sequence[Forecast]) -> str:
     """The same for machines."""
+    same = (
+        *("finished", "to_judge", "questions", "follow_ups", "too_long"),
+        *("prompt_tokens", "completion_tokens", "cost_usd"),
+    )
     rows = [
-        {
-            "model": forecast.plan.settings.model,
-            "samples": len(forecast.plan.problems) * forecast.plan.samples,
-            "finished": forecast.finished,
-            "to_judge": forecast.to_judge,
-            "questions": forecast.questions,
-            "follow_ups": forecast.follow_ups,
-            "too_long": forecast.too_long,
-            "prompt_tokens": forecast.prompt_tokens,
-            "completion_tokens": forecast.completion_tokens,
-            "cost_usd": forecast.cost_usd,
-        }
-        for forecast in forecasts
+        {"model": f.plan.settings.model, "samples": len(f.plan.problems) * f.plan.samples}
+        | {name: getattr(f, name) for name in same}
+        for f in forecasts
     ]
     return json.dumps({"models": rows})

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,7 +27,7 @@ from kernelproof.cli.options import (
     named_file,
 )
 from kernelproof.errors import UsageError
-from kernelproof.report.plain import clean, json_text, say, say_text, screen
+from kernelproof.report.plain import json_text, say, say_text, screen
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
@@ -267,27 +268,21 @@ def _refuse_unknown(size: str, problems: list[Problem]) -> None:
 
 
 def _print_table(suite: Suite, problems: list[Problem]) -> None:
-    """Lines that end where the terminal does, but never within an id; elsewhere cells with tabs between."""
+    """A table in which a narrow terminal cuts summaries, never an id; elsewhere cells with tabs between."""
     titles = ("id", "name", "sizes", "summary")
     rows = [(p.id, p.name, ", ".join(p.sizes), p.summary) for p in problems]
     if not sys.stdout.isatty():
         for row in (titles, *rows):
             say("\t".join(" ".join(cell.split()) for cell in row))
         return
-    from rich.cells import cell_len, set_cell_size
-    from rich.text import Text
+    from kernelproof.report.layout import Column, cut_short, fitting
 
-    console, sizes = screen(), {row[2] for row in rows}
-    same = f", sizes: {sizes.pop()}" if len(sizes) == 1 else ""
-    say(f"{counted(len(rows), 'problem')} of suite {suite.name}{same}\n")
-    texts = [[clean(row[i]) for i in range(4) if i != 2 or not same] for row in (titles, *rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
-    for number, cells in enumerate(texts):
-        padded = "  ".join(map(set_cell_size, cells, widths)).rstrip()
-        line = Text(padded, style="" if number else "bold")
-        line.truncate(max(console.width, cell_len(cells[0])), overflow="ellipsis")
-        console.print(line, soft_wrap=True)
+    cells = [Column(title, itemgetter(i), number=False, fit=cut_short) for i, title in enumerate(titles)]
+    cells[0], cells[2] = replace(cells[0], fit=None), replace(cells[2], fit=None, common="sizes: {}", spare=1)
+    table, _, common = fitting(cells, rows, screen())
+    say(", ".join((f"{counted(len(rows), 'problem')} of suite {suite.name}", *common)) + "\n")
     if rows:
+        screen().print(table)
         say(f"\nread one: kernelproof problems show {rows[0][0]}")
 
 

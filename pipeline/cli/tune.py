@@ -30,6 +30,7 @@ from kernelproof.cli.options import (
     explicit_options,
     settings_over,
 )
+from kernelproof.cli.verify import read_one
 from kernelproof.errors import KernelproofError, MachineError, UsageError
 from kernelproof.report.plain import json_line, screen
 from kernelproof.wording import counted
@@ -139,21 +140,13 @@ def _search(task: TuningTask, store: Store, bounds: SearchOptions, as_json: bool
 def _from_file(
     kernel: KernelOptions, suite: Path | None, overrides: dict[str, Any], call_seconds: float, run: str | None
 ) -> TuningTask:
-    from kernelproof.problems import open_suite
-    from kernelproof.runs.candidates import candidate_from_text
-    from kernelproof.runs.files import read_text
-
-    file, problem = kernel.file, kernel.problem
-    if file is None:
+    if kernel.file is None:
         raise UsageError("what is to be tuned? give a file and --problem, or --attempt")
-    if problem is None:
-        raise UsageError(f"which problem is {file} for? give --problem")
-    found = open_suite(suite).find(problem)
-    candidate = candidate_from_text(str(file), read_text(file), found).extraction.candidate
-    if candidate is None:
-        raise UsageError(f"{file} holds no program that defines ModelNew")
-    settings = VerifyOptions(**overrides).settings([found])
-    return _plan(candidate.source, found, settings, call_seconds, run, None)
+    found = read_one(kernel.file, kernel.problem, suite)
+    if found.extraction.candidate is None:
+        raise UsageError(f"{kernel.file} holds no program that defines ModelNew")
+    settings = VerifyOptions(**overrides).settings([found.problem])
+    return _plan(found.extraction.candidate.source, found.problem, settings, call_seconds, run, None)
 
 
 def _stored(

@@ -220,6 +220,11 @@ def folded(text: str, room: int) -> str:
     return text
 
 
+def cut_short(text: str, room: int) -> str:
+    """Its beginning: `What the prob…`."""
+    return text if cell_len(text) <= room else f"{set_cell_size(text, room - 1).rstrip()}…"
+
+
 def shortened(text: str, room: int) -> str:
     """Both ends of a name: `openai:org…-Instruct`."""
     if cell_len(text) <= room:

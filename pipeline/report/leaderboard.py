@@ -82,7 +82,8 @@ def print_leaderboard(
     """
     there = places(board)
     if not there:
-        _print_empty(board, console)
+        print_lines(console, nothing(board, "show").split("\n"))
+        return
     for number, place in enumerate(there):
         if number:
             console.print()
@@ -179,33 +180,17 @@ def _unresolved(board: Leaderboard) -> str:
 
 
 def nothing(board: Leaderboard, deed: str) -> str:
-    """Why there is nothing to `report` or `export`, and what to do."""
+    """Why there is nothing to `show`, `report` or `export`, and what to do."""
     if board.hints:
         return "\n  ".join(("no finished attempt passes these filters", *board.hints))
-    said = " ".join(remarks(board))
-    return f"no finished attempt to {deed}: {said or 'make some with kernelproof generate'}".rstrip(".")
+    said = " ".join(remarks(board)) or "make some with kernelproof generate, or kernelproof verify"
+    return f"no finished attempt to {deed}: {said}".rstrip(".")
 
 
 def _requirements(filters: Filters) -> str:
     """The filters that a correct attempt must pass: `without ..., ... or better`."""
     said = [f"without {flag}" for flag in filters.without]
     return ", ".join(said + ([f"{filters.error_class} or better"] if filters.error_class else []))
-
-
-def _print_empty(board: Leaderboard, console: Console) -> None:
-    if board.filters != Filters():
-        console.print("No finished attempt passes these filters; kernelproof leaderboard shows them all.")
-        for hint in board.hints:
-            print_lines(console, (f"  {hint}",))
-    elif board.counts.stale or board.counts.retracted:
-        console.print("No result counts under the current policy.")
-    elif board.counts.unfinished:
-        stored = counted(board.counts.unfinished, "attempt")
-        console.print(f"{stored} stored, none finished; the same generate command continues.")
-    else:
-        console.print(
-            "No attempts yet. Make some: kernelproof generate, or kernelproof verify FILE --problem PROBLEM."
-        )
 
 
 def outcome(problem: ProblemScores) -> str:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kernelproof.analysis.analyse import Analysis, KernelFacts, analyse
+from kernelproof.analysis.analyse import KernelFacts, analyse
 from kernelproof.analysis.bottleneck import Bottleneck
 from kernelproof.choices import Rigor
 from kernelproof.report.findings import (
@@ -45,7 +45,6 @@ from kernelproof.types import (
     CheckOutcome,
     Extraction,
     Kernels,
-    Launch,
     Measurement,
     Pace,
     Replayed,
@@ -68,6 +67,11 @@ ERROR_COLUMNS = (
     "first bad",
 )
 ERROR_SPARE = ("dtype", "max rel", "reference's", "max abs", "allowed", "norm")
+KERNEL_COLUMNS = (
+    *("kernel", "whose", "launches", "ms", "share"),
+    *("threads", "registers", "spilled", "shared", "occupancy", "limited by"),
+)
+KERNEL_SPARE = ("launches", "shared", "threads", "whose", "spilled", "ms")
 KERNEL_ROWS = 20
 """Kernels that a table shows; those that took longest come first."""
 KERNEL_NAME = 100
@@ -287,9 +291,11 @@ def print_verification(verification: Verification, console: Console) -> None:
         print_words(console, "No check was made.")
     _print_checks(verification.checks, console)
     print_table(console, ERROR_COLUMNS, error_rows(verification), ERROR_SPARE)
+    analysis = analyse(verification)
     if verification.kernels:
-        _print_kernels(verification.kernels, console)
-    print_analysis(analyse(verification), console)
+        _print_kernels(verification.kernels, analysis.kernels, console)
+    if analysis.bottleneck is not None:
+        print_facts(console, {"bottleneck": _bottleneck_line(analysis.bottleneck)})
     if verification.measurement:
         print_measurement(verification.measurement, console)
     if verification.details:
@@ -352,10 +358,13 @@ def error_rows(verification: Verification) -> Iterator[tuple[str, ...]]:
         yield e.trial, str(e.output), e.dtype, wrong, *sizes, own, where
 
 
-def _print_kernels(kernels: Kernels, console: Console) -> None:
-    spent = [launch.ms for launch in kernels.launches if launch.ms is not None]
-    rows = [_kernel(launch, sum(spent)) for launch in kernels.longest_first[:KERNEL_ROWS]]
-    print_table(console, ("kernel", "whose", "launches", "ms", "share"), rows, ("launches", "whose"))
+def _print_kernels(kernels: Kernels, analysed: Sequence[KernelFacts], console: Console) -> None:
+    """Whose they are, what they took, and what of an SM; columns of which nothing is known are left out."""
+    total_ms = sum(launch.ms or 0.0 for launch in kernels.launches)
+    rows = [_kernel(facts, total_ms) for facts in analysed[:KERNEL_ROWS]]
+    known = [n for n, cells in enumerate(zip(*rows, strict=True)) if any(cells)]
+    titles = [KERNEL_COLUMNS[n] for n in known]
+    print_table(console, titles, [[row[n] for n in known] for row in rows], KERNEL_SPARE)
     facts = {
         "more kernels": str(len(kernels.launches[KERNEL_ROWS:]) or ""),
         "own share": "" if kernels.own_share is None else f"{percent(kernels.own_share)} of the time",
@@ -376,14 +385,23 @@ def _replaced(kernels: Kernels) -> str:
     return f"{said}, {percent(kernels.replaced_outside_products)} of it outside of products and convolutions"
 
 
-def _kernel(launch: Launch, total_ms: float) -> tuple[str, ...]:
+def _kernel(facts: KernelFacts, total_ms: float) -> tuple[str, ...]:
+    """The cells of KERNEL_COLUMNS."""
+    launch, occupancy = facts.launch, facts.occupancy
     name = launch.name
     if len(name) > KERNEL_NAME:
         name = f"{name[: KERNEL_NAME // 2]} ... {name[-KERNEL_NAME // 2 + 5 :]}"
-    if launch.ms is None:
-        return name, launch.origin, str(launch.count), "", ""
-    share = percent(launch.ms / total_ms) if total_ms else ""
-    return name, launch.origin, str(launch.count), figure(launch.ms), share
+    spilled, shared = (
+        "" if size is None else f"{size} B" for size in (facts.spill_bytes, facts.shared_bytes)
+    )
+    return (
+        *(name, launch.origin, str(launch.count)),
+        "" if launch.ms is None else figure(launch.ms),
+        percent(launch.ms / total_ms) if launch.ms is not None and total_ms else "",
+        *("" if count is None else str(count) for count in (launch.threads, facts.registers)),
+        *(spilled, shared),
+        *((percent(occupancy.share), occupancy.limited_by) if occupancy else ("", "")),
+    )
 
 
 REASONS = 3
@@ -524,42 +542,6 @@ def print_timed(titles: Sequence[str], rows: Iterable[Timed], console: Console) 
     last = ("why",) if any(row[-1] for row in cells) else ()
     titles = (*titles, "speedup, 95 % interval", "pace", "attempt", *last)
     print_table(console, titles, [row[: len(titles)] for row in cells])
-
-
-ROWS = 20
-"""Kernels that the table shows."""
-NAME = 60
-"""Characters of a kernel's name in it."""
-
-
-def print_analysis(analysis: Analysis, console: Console) -> None:
-    """A table of the kernels of which something is known, and the bottleneck."""
-    rows = [_row(facts) for facts in analysis.kernels if facts.registers is not None]
-    titles = ("kernel", "threads", "registers", "spilled", "shared", "occupancy", "limited by")
-    print_table(console, titles, rows[:ROWS], ("shared", "threads", "spilled"))
-    if analysis.bottleneck is not None:
-        print_facts(console, {"bottleneck": _bottleneck_line(analysis.bottleneck)})
-
-
-def _row(facts: KernelFacts) -> tuple[str, ...]:
-    occupancy = facts.occupancy
-    return (
-        facts.launch.name[:NAME],
-        _number(facts.launch.threads),
-        _number(facts.registers),
-        _bytes(facts.spill_bytes),
-        _bytes(facts.shared_bytes),
-        percent(occupancy.share) if occupancy else "",
-        occupancy.limited_by if occupancy else "",
-    )
-
-
-def _number(value: int | None) -> str:
-    return "" if value is None else str(value)
-
-
-def _bytes(value: int | None) -> str:
-    return "" if value is None else f"{value} B"
 
 
 def _bottleneck_line(bottleneck: Bottleneck) -> str:

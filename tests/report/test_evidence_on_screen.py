@@ -107,8 +107,10 @@ def test_kernels_come_with_whose_they_are_longest_first(store: Store, command: C
 def test_what_a_kernel_takes_of_an_sm_is_printed(store: Store, command: Command) -> None:
     launch = Launch(name="walk(float*)", origin=Origin.OWN, count=1, ms=0.9, threads=256, registers=64)
     printed = shown(store, command, kernels=Kernels(launches=(launch,)))
-    assert "kernel threads registers spilled shared occupancy limited by\n" in printed
-    assert "\nwalk(float*) 256 64\n" in printed, "without a GPU in the environment there is no occupancy"
+    assert "kernel whose launches ms share threads registers\n" in printed
+    assert "\nwalk(float*) own 1 0.9 100 % 256 64\n" in printed, (
+        "without a GPU in the environment there is no occupancy"
+    )
 
 
 def test_without_times_kernels_have_no_share(store: Store, command: Command) -> None:

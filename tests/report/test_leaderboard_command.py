@@ -60,7 +60,7 @@ def test_filters_reach_the_query(filled: Store, command: Command) -> None:
     printed = command("leaderboard", *narrow, "--size", "small", "--kind", "generate")
     assert "level1/1" in printed
     assert "level1/2" not in printed
-    assert "No finished attempt passes these filters" in command("leaderboard", "--run", "other")
+    assert "no finished attempt passes these filters" in command("leaderboard", "--run", "other")
 
 
 def test_other_rules_have_tables_of_their_own_that_say_so(filled: Store, command: Command) -> None:
@@ -136,7 +136,7 @@ def test_unfinished_and_retracted_attempts_are_mentioned(filled: Store, command:
 def test_an_empty_store_says_what_to_do(store: Store, command: Command) -> None:
     assert "kernelproof generate" in command("leaderboard")
     samples.begin(store, samples.problem(), samples.settings())
-    assert "none finished" in command("leaderboard")
+    assert "1 attempt not finished" in command("leaderboard")
 
 
 def printed_at(width: int, store: Store) -> list[str]:
