@@ -227,7 +227,7 @@ def print_summary(
     """For people."""
 
     def say(text: str) -> None:
-        console.print(text, soft_wrap=True)
+        console.print(text, soft_wrap=not console.is_terminal)
 
     whole = progress.whole
     every = whole.kept == len(outcome.statuses)

@@ -70,6 +70,9 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Verify one candidate, or many. Exit code 0 when all are correct, 1 when one is not, or is left out."""
+    from kernelproof.cli.show import write_page
+    from kernelproof.db.store import open_store
+    from kernelproof.report.verification import json_verified, print_verified
     from kernelproof.runs.candidates import holds_many, refuse_others
     from kernelproof.types import Status
     from kernelproof.verifier.engine.engine import require_device
@@ -90,9 +93,14 @@ def verify(
     place = storage.create_workspace().database if store else None
     if not holds_many(file):
         (done,) = judge_each(candidates, settings, place, run, spinner=not as_json, sanitize=sanitize)
-        _print(done, checks, storage.option, as_json)
+        found = (done.extraction, done.status, done.verification, done.attempt_id)
+        if as_json:
+            print(json_verified(*found))
+        else:
+            print_verified(*found, screen(), checks=checks, where=storage.option)
         if html is not None and place is not None and done.attempt_id is not None:
-            _write_page(place, done.attempt_id, html)
+            with open_store(place, only_read=True) as kept:
+                say(write_page(kept, done.attempt_id, html), err=True)
         statuses = [done.status]
     else:
         statuses = _many(candidates, settings, place, run, again, as_json)
@@ -163,24 +171,6 @@ def judge_each(
             with console.status("starting") if spinner and console.is_terminal else nullcontext() as status:
                 done = judge.judge(job, status.update if status else lambda _: None)
             yield done
-
-
-def _print(done: Verdict, checks: bool, where: str, as_json: bool) -> None:
-    from kernelproof.report.verification import json_verified, print_verified
-
-    found = (done.extraction, done.status, done.verification, done.attempt_id)
-    if as_json:
-        print(json_verified(*found))
-    else:
-        print_verified(*found, screen(), checks=checks, where=where)
-
-
-def _write_page(database: DatabasePlace, attempt_id: int, path: Path) -> None:
-    from kernelproof.cli.show import write_page
-    from kernelproof.db.store import open_store
-
-    with open_store(database, only_read=True) as store:
-        say(write_page(store, attempt_id, path), err=True)
 
 
 def _many(

@@ -32,14 +32,12 @@ def print_words(console: Console, text: str, style: str = "") -> None:
     console.print(Segments([segment]), end="", crop=False)
 
 
-def print_facts(console: Console, facts: Mapping[str, str], style: str = "") -> None:
-    """Name and fact, a line each; empty facts are left out. `style` is that of the status."""
+def print_facts(console: Console, facts: Mapping[str, str]) -> None:
+    """Name and fact, a line each; empty facts are left out."""
     table = Table.grid(padding=(0, 2))
     for name, value in facts.items():
         if value:
-            table.add_row(
-                Text(clean(name), style="dim"), Text(clean(value), style=style if name == "status" else "")
-            )
+            table.add_row(Text(clean(name), style="dim"), Text(clean(value)))
     console.print(table)
 
 

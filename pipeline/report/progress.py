@@ -12,13 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from kernelproof.db.views import StoredBatch
-from kernelproof.report.findings import finding, gist, times
+from kernelproof.report.findings import gist, times
 from kernelproof.report.layout import (
     Column,
     attempt_number,
     fitting,
     percent,
-    print_table,
     scaled,
     shortened,
 )
@@ -182,15 +181,18 @@ def fastest_lines(fastest: Sequence[FastAttempt], *, several: bool) -> list[str]
 
 def speedup(one: FastAttempt) -> str:
     """`1.43× [1.42, 1.44] faster`."""
-    return finding(one.speedup, one, one.pace) + (", screened" if one.screened else "")
+    return f"{times(one.speedup, one)} {one.pace}" + (", screened" if one.screened else "")
 
 
 def print_fastest_attempts(fastest: Sequence[FastAttempt], console: Console) -> None:
     """The best attempts as the end of a batch shows them."""
-    rows = [
-        (one.problem_id, speedup(one), attempt_number(one.attempt_id), _name(one.model)) for one in fastest
-    ]
-    print_table(console, ("problem", "speedup, 95 % interval", "attempt", "model"), rows)
+    columns = (
+        Column("problem", lambda one: one.problem_id, False),
+        Column("speedup, 95 % interval", speedup, False),
+        Column("attempt", lambda one: attempt_number(one.attempt_id), False),
+        Column("model", lambda one: _name(one.model), False, shortened),
+    )
+    console.print(fitting(columns, fastest, console).table)
 
 
 def failure_line(failure: FailureCount) -> str:

@@ -56,8 +56,7 @@ def print_attempt(attempt: StoredAttempt, console: Console, *, where: str = "") 
 def print_all(attempt: StoredAttempt, console: Console) -> None:
     """The whole attempt. Texts of models and compilers are printed with control characters taken out."""
     _print_headline(attempt, console)
-    status = _status(attempt)
-    print_facts(console, summary_facts(attempt), style="green" if status is Status.CORRECT else "")
+    print_facts(console, summary_facts(attempt))
     for title, section in _SECTIONS:
         print_words(console, f"\n== {title} ==", "bold")
         section(attempt, console)

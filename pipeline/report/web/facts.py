@@ -127,7 +127,7 @@ def gather(store: Store, filters: Filters, most_kernels: int = 0, bundler: Bundl
             )
             for place in found
         ],
-        remarks=remarks(board),
+        remarks=remarks(board, unresolved=False),
         kernels=[
             attempt_page(store, best.attempt_id, best.verification_id, bundler)
             for best in ranked[:most_kernels]
