@@ -133,6 +133,14 @@ def test_unfinished_and_retracted_attempts_are_mentioned(filled: Store, command:
     assert "1 attempt left out" in printed
 
 
+def test_where_nothing_is_solved_no_column_stays_empty(store: Store, command: Command) -> None:
+    for number in (1, 2):
+        samples.judge(store, samples.problem(number), samples.settings(), Status.WRONG_OUTPUT)
+    printed = command("leaderboard")
+    assert "all by" not in printed and "time against" not in printed and "interval" not in printed
+    assert printed.count("not solved") == 3, "two rows, and the closing line"
+
+
 def test_an_empty_store_says_what_to_do(store: Store, command: Command) -> None:
     assert "kernelproof generate" in command("leaderboard")
     samples.begin(store, samples.problem(), samples.settings())

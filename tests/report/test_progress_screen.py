@@ -10,6 +10,7 @@ from kernelproof.report.progress import (
     dollars,
     duration,
     failure_line,
+    print_fastest_attempts,
     progress_screen,
     summary_line,
     tokens,
@@ -48,9 +49,9 @@ def model(name: str, **facts: object) -> ModelProgress:
     return ModelProgress.model_validate(usual | facts)
 
 
-def shown(width: int, *models: ModelProgress) -> str:
-    fast = FastAttempt(
-        model=models[0].model,
+def fast(model: str) -> FastAttempt:
+    return FastAttempt(
+        model=model,
         problem_id="level2/7",
         attempt_id=17,
         sample=0,
@@ -61,7 +62,11 @@ def shown(width: int, *models: ModelProgress) -> str:
         pace=Pace.FASTER,
         claimed=2.301,
     )
-    progress = BatchProgress(elapsed_s=1_800.0, models=models, fastest=(fast,), busy_share=0.75, left_s=4_000)
+
+
+def shown(width: int, *models: ModelProgress) -> str:
+    fastest = (fast(models[0].model),)
+    progress = BatchProgress(elapsed_s=1_800.0, models=models, fastest=fastest, busy_share=0.75, left_s=4_000)
     console = screen()
     console.width = width
     with console.capture() as captured:
@@ -132,6 +137,21 @@ def test_the_whole_of_two_models_is_unknown_where_one_is() -> None:
     whole = BatchProgress(elapsed_s=1, models=(priced, free)).whole
     assert whole.cost_usd == 3.21 and whole.unpriced == 150 and whole.projected_usd is None
     assert BatchProgress(elapsed_s=1, models=(priced, priced)).whole.projected_usd == 20.8
+
+
+def test_the_best_at_the_end_fit_a_narrow_screen() -> None:
+    console = screen()
+    console.width = 80
+    with console.capture() as captured:
+        print_fastest_attempts([fast(LONG)], console)
+    row = captured.get().splitlines()[-1]
+    assert row.startswith("level2/7  2.35× [2.30, 2.38] faster") and "#17" in row and "…" in row
+
+
+def test_a_long_reason_is_quoted_in_short() -> None:
+    reason = "values: drawn: output 0: 12 of 64 elements wrong, first at [0, 2]: expected 1, got 2"
+    told = FailureCount(status=Status.WRONG_OUTPUT, count=2, reason=reason, attempt_id=3)
+    assert failure_line(told).endswith("output 0: 12 of 64 elements wrong (kernelproof show 3)")
 
 
 def test_a_failure_says_its_reason_and_where_to_look() -> None:

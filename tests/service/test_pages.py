@@ -35,6 +35,7 @@ def test_the_documentation_names_every_operation_and_field(service: Running) -> 
         for field in schema["properties"]:
             assert f"<code>{field}</code>" in page
     assert "Body: EvaluationRequest" in page and "list of EvaluationRequest" in page
+    assert "`" not in page.partition("<body>")[2] and "place of <code>problem</code>" in page
     assert not {"/", "/docs"} & openapi["paths"].keys()
 
 

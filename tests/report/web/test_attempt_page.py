@@ -37,6 +37,11 @@ def test_a_wrong_attempt_is_shown_with_its_evidence(store: Store) -> None:
         assert fact in text, fact
 
 
+def test_a_verdict_is_said_once_beside_the_headline(store: Store) -> None:
+    attempt, _ = samples.judge(store, samples.problem(), samples.settings(), Status.WRONG_OUTPUT)
+    assert shown(store, attempt).text.count("because") == 2, "in the headline, and with the evidence"
+
+
 def test_an_attempt_in_progress_says_what_there_is(store: Store) -> None:
     attempt = samples.begin(store, samples.problem(), samples.settings())
     text = shown(store, attempt).text
