@@ -88,6 +88,8 @@ class Flag(StrEnum):
     """Right outputs, but buffers (running statistics) are not updated as the reference updates its own."""
     WEIGHTS_SPECIALISED = "weights_specialised"
     """Right with a fresh model's weights only: a scale of ones or a bias of zeros is left out or built in."""
+    PRECISION_NOT_SEPARABLE = "precision_not_separable"
+    """As far off as coarse operands would be, where honest float32 may be as far off."""
 
     INTERPRETED = "interpreted"
     """Judged on a CPU by its compiler's interpreter: no kernel was compiled, and nothing was timed."""
@@ -111,6 +113,7 @@ _FLAG_MEANING = {
     Flag.STATE_NOT_UPDATED: "does not update its buffers as the reference does",
     Flag.INTERPRETED: "interpreted on a CPU: not compiled, not timed",
     Flag.WEIGHTS_SPECIALISED: "right with a fresh model's weights only",
+    Flag.PRECISION_NOT_SEPARABLE: "may have coarse operands: honest float32 errs as much there",
     Flag.OUT_OF_BOUNDS_READ: "a sanitizer saw it read memory that is not its own",
     Flag.OUT_OF_BOUNDS_WRITE: "a sanitizer saw it write memory that is not its own",
     Flag.RACE: "a sanitizer saw threads that race for the same memory",

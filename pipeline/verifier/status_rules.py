@@ -157,6 +157,11 @@ OUTPUT_STRIDES = CheckKind("output_strides", "Have the outputs the reference's s
 VALUES = CheckKind(
     "values", "Do the outputs agree with the reference within the tolerance?", Status.WRONG_OUTPUT
 )
+PRECISION = CheckKind(
+    "precision",
+    "Is the error too small to come from coarse operands?",
+    flags=(Flag.PRECISION_NOT_SEPARABLE,),
+)
 REPEAT = CheckKind(
     "values: repeat", "Does the same call give the same result again?", Status.NONDETERMINISTIC
 )

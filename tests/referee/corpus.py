@@ -68,7 +68,7 @@ _ARMED = re.compile(r"armed by: (.+)$", re.MULTILINE)
 _BUILDS = re.compile(r"(?<!tl\.)\b(?:load_inline|load|CppExtension|CUDAExtension)\(")
 
 AT_TIMES = {
-    *(kinds.INPUTS_LATE.name, kinds.STATE_UPDATED.name, kinds.RESOLVED.name),
+    *(kinds.INPUTS_LATE.name, kinds.STATE_UPDATED.name, kinds.PRECISION.name, kinds.RESOLVED.name),
     *(kinds.OWN_KERNEL.name, kinds.OWN_COMPUTE.name, kinds.PROBES.name, kinds.PROBE.name),
     *(kinds.TIMED_INPUTS.name, kinds.RESULTS_LATE.name, kinds.CACHE_EMPTIED.name, kinds.INSIDE_CLOCK.name),
 }

@@ -63,7 +63,7 @@ PLAN = (
         (
             *(kinds.OUTPUT_FORM, kinds.OUTPUT_STRIDES, kinds.INPUTS_UNCHANGED, kinds.VALUES, kinds.REPEAT),
             *(kinds.INPUTS_LATE, kinds.OUTPUT_APART, kinds.RESULT_KEPT, kinds.STATE_UNCHANGED),
-            kinds.STATE_UPDATED,
+            *(kinds.STATE_UPDATED, kinds.PRECISION),
         ),
         (Cause.RAISED_IN_CALL, Cause.NOT_COMPILED),
     ),

@@ -7,17 +7,19 @@ ones that err more than the reference does: sums in tensor cores, Winograd's con
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from kernelproof.types import Status
-from kernelproof.verifier.referee.correctness.oracle import Oracle
+from kernelproof.types import Flag, Status
+from kernelproof.verifier.referee.correctness import precision
+from kernelproof.verifier.referee.correctness.oracle import Comparison, Oracle
 from kernelproof.verifier.referee.correctness.plain_arithmetic import eleven_bits
 from kernelproof.verifier.referee.correctness.precision import sixteen_bits
 from tests.referee.court import Court
-from tests.referee.problems import CPU, oracle_of, text
+from tests.referee.problems import CPU, as_candidate, oracle_of, text, written
 
 Candidate = Callable[[Any, torch.Tensor], torch.Tensor]
 Product = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -153,15 +155,14 @@ def oracles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Oracle]:
     }
 
 
-def judged(oracle: Oracle, candidate: Candidate, number: int) -> list[dict[str, object]]:
-    """What the rule says on one draw of a candidate that the floor accepts."""
+def judged(oracle: Oracle, candidate: Candidate, number: int) -> Comparison:
+    """One draw of a candidate that the floor accepts."""
     [x] = oracle.loaded.draw(number, CPU)
     expected = oracle.expected("drawn", [x], 0)
     with torch.no_grad():
         mine = [candidate(oracle.model, x)]
-    found = oracle.compare(expected, mine)
-    assert found.wrong is None
-    return oracle.precision(expected, mine, found.errors)
+    assert oracle.compare(expected, mine).wrong is None
+    return oracle.judge(expected, mine)
 
 
 @pytest.mark.parametrize("of", COARSE, ids=" ".join)
@@ -169,19 +170,23 @@ def test_coarse_operands_that_the_floor_accepts_are_told(
     of: tuple[str, str], oracles: dict[str, Oracle]
 ) -> None:
     for number in range(3):
-        [output] = judged(oracles[of[0]], COARSE[of], number)
-        assert output["refused"]
+        found = judged(oracles[of[0]], COARSE[of], number)
+        [output] = found.precision
+        assert found.wrong is not None
+        assert found.wrong.allowed_norm == pytest.approx(output["bound"])
         assert output["separable"]
 
 
 @pytest.mark.parametrize("of", HONEST, ids=" ".join)
 def test_honest_float32_is_never_told(of: tuple[str, str], oracles: dict[str, Oracle]) -> None:
     for number in range(3):
-        assert not any(output["refused"] for output in judged(oracles[of[0]], HONEST[of], number))
+        assert judged(oracles[of[0]], HONEST[of], number).wrong is None
 
 
 def test_a_mean_of_squares_does_not_show_its_operands(oracles: dict[str, Oracle]) -> None:
-    [output] = judged(oracles["squared error"], HONEST["squared error", "TF32, which is not separable"], 0)
+    name = "squared error"
+    [output] = judged(oracles[name], HONEST[name, "TF32, which is not separable"], 0).precision
+    assert output["flagged"]
     assert not output["separable"]
     assert output["bound"] == 5e-5
 
@@ -191,10 +196,10 @@ def test_only_what_a_trace_shows_to_be_moved_has_the_bound_of_a_few_roundings(
 ) -> None:
     """The error of a product of whole numbers happens to be 0."""
 
-    def off(share: float, name: str) -> dict[str, object]:
+    def off(share: float, name: str) -> dict[str, Any]:
         oracle = oracles[name]
-        [found] = judged(oracle, lambda m, x: (m.w(x) if name == "embedding" else x @ m.w) * (1 + share), 0)
-        return found
+        found = judged(oracle, lambda m, x: (m.w(x) if name == "embedding" else x @ m.w) * (1 + share), 0)
+        return found.precision[0]
 
     assert off(1e-6, "embedding")["moved"]
     assert off(1e-6, "embedding")["refused"]
@@ -202,7 +207,18 @@ def test_only_what_a_trace_shows_to_be_moved_has_the_bound_of_a_few_roundings(
     assert not off(1e-6, "whole numbers")["refused"]
 
 
-def test_the_rule_is_recorded_and_decides_nothing(court: Court) -> None:
+def test_a_bound_that_takes_too_long_decides_nothing(
+    oracles: dict[str, Oracle], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oracle = oracles["bag"]
+    monkeypatch.setattr(oracle, "_bounds", {})
+    monkeypatch.setattr(precision, "MOST_SECONDS", 0.0)
+    found = judged(oracle, COARSE["bag", "16-bit table"], 0)
+    assert found.wrong is None
+    assert found.precision[0]["unknown"] == "it took longer than 0 s"
+
+
+def test_a_program_that_only_the_floor_accepts_is_told_why_it_is_wrong(court: Court) -> None:
     source = """
 import torch
 from torch import nn
@@ -218,9 +234,22 @@ class ModelNew(nn.Module):
         return (table / step).round().short()[index] * step[index]
 """
     verdict = court.verdict(source, "level1/15")
-    assert verdict.status is Status.CORRECT
-    [check] = [check for check in verdict.checks if check.name == "values: drawn"]
-    [output] = check.figures["precision"]
+    assert verdict.status is Status.WRONG_OUTPUT
+    assert verdict.reason.startswith("values: drawn: output 0: ")
+    assert "(allowed: 4.77e-07)" in verdict.reason
+    assert verdict.reason.endswith("; the reference only moves data there, which costs no rounding")
+    [output] = verdict.checks[-1].figures["precision"]
     assert output["refused"]
     assert output["moved"]
     assert output["bound"] < 1e-6 < output["error"] < 5e-5
+
+
+def test_what_no_bound_can_tell_is_accepted_and_flagged(court: Court, tmp_path: Path) -> None:
+    source = text("return x.mean()", "torch.rand(300, 300)")
+    rounded = as_candidate(source).replace("x.mean()", "x.mean() * (1 + 2e-6)")
+    verdict = court.verdict(rounded, written(tmp_path, source))
+    assert verdict.status is Status.CORRECT
+    assert verdict.flags == (Flag.PRECISION_NOT_SEPARABLE,)
+    [check] = [check for check in verdict.checks if check.name == "precision"]
+    assert check.seen.startswith("output 0 is off by 2")
+    assert check.figures["smallest"] < check.figures["honest"]

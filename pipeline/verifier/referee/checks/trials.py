@@ -24,7 +24,15 @@ from typing import Any
 
 import torch
 
-from kernelproof.types import CheckOutcome, Determinism, ErrorClass, ErrorStatistics, Status, VerifySettings
+from kernelproof.types import (
+    CheckOutcome,
+    Determinism,
+    ErrorClass,
+    ErrorStatistics,
+    Flag,
+    Status,
+    VerifySettings,
+)
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.referee import sides
@@ -38,6 +46,7 @@ from kernelproof.verifier.status_rules import (
     INPUTS_UNCHANGED,
     OUTPUT_APART,
     OUTPUT_FORM,
+    PRECISION,
     REPEAT,
     RESULT_KEPT,
     VALUES,
@@ -125,6 +134,8 @@ class Trials:
         self._right_on: set[str] = set()
         self._exact_when_drawn = False
         """Whether a trial on drawn inputs showed float32's accuracy: other errors are not of its operands."""
+        self._doubtful: list[dict[str, Any]] = []
+        """Outputs whose precision is not separable, as found by `Oracle.judge`."""
         self.reference_error = [0.0] * len(slots[0].outputs)
         """For each output, the native reference's largest relative error in norm on drawn inputs."""
 
@@ -153,6 +164,9 @@ class Trials:
         self._ledger.passed(OUTPUT_FORM, "the same in every trial")
         self._ledger.record_strides()
         self._ledger.passed(INPUTS_UNCHANGED, "the same bytes after every trial")
+        if self._doubtful:
+            first = self._doubtful[0]
+            self._ledger.flagged(PRECISION, Flag.PRECISION_NOT_SEPARABLE, _doubt(first), first)
 
     @property
     def passed_variants(self) -> list[Variant]:
@@ -227,7 +241,7 @@ class Trials:
         return self._ask(message, self._settings.call_seconds, Cause.RAISED_IN_CALL)
 
     def _check_values(self, expected: Expected, slot: SharedSlot) -> None:
-        check, judged = VALUES.of(expected.name), self._oracle.compare(expected, slot.outputs)
+        check, judged = VALUES.of(expected.name), self._oracle.judge(expected, slot.outputs)
         found = judged.errors
         if judged.excused is not None:
             figures = {"amplification": judged.amplification, "plain_error": judged.plain_error}
@@ -236,7 +250,7 @@ class Trials:
             return
         self._ledger.errors.extend(found)
         if judged.wrong is not None:
-            raise self._wrong(check, judged.wrong, expected)
+            raise self._wrong(check, judged.wrong, expected, judged.precision)
         classes = [tolerance.error_class(each, self._settings.numerics) for each in found]
         if expected.name.startswith("drawn"):
             self._exact_when_drawn |= set(classes) - {None} == {ErrorClass.FP32_EQUIVALENT}
@@ -247,12 +261,18 @@ class Trials:
             self._ledger.saw_class(classes)
         self._right_on.add(expected.name)
         kept: dict[str, Any] = dict(self._structure.traits_by_input) if expected.forgiving else {}
-        if precision := self._oracle.precision(expected, slot.outputs, found):
-            kept["precision"] = precision
+        if judged.precision:
+            kept["precision"] = judged.precision
         self._ledger.passed(check, _summary(judged, expected), kept)
+        self._doubtful.extend(each for each in judged.precision if each.get("flagged"))
 
-    def _wrong(self, check: CheckKind, error: ErrorStatistics, expected: Expected) -> Ended:
+    def _wrong(
+        self, check: CheckKind, error: ErrorStatistics, expected: Expected, precision: list[dict[str, Any]]
+    ) -> Ended:
         seen = f"output {error.output}: {error.verdict}"
+        told = next((each for each in precision if each["output"] == error.output), None)
+        if told is not None:
+            seen = f"{seen}; {_told(told)}"
         kind = tolerance.error_class(error, self._settings.numerics)
         telling = expected.name.startswith("drawn") or not self._exact_when_drawn
         if telling and kind in _AS_LARGE_AS and self._oracle.multiplies(expected):
@@ -261,7 +281,7 @@ class Trials:
         if expected.name.startswith("drawn") and error.relative_norm > tolerance.HALF_FLOOR:
             seen = "; ".join(filter(None, (seen, self._ledger.own_weights)))
         figures = error.model_dump(mode="json")
-        return self._ledger.failed(check, seen, figures)
+        return self._ledger.failed(check, seen, figures | ({"precision": precision} if precision else {}))
 
     def _repeat(self, expected: Expected) -> None:
         """The first trial once more, at other addresses where there are any; on a GPU its inputs are then
@@ -281,7 +301,7 @@ class Trials:
             self._ledger.determinism = Determinism.BIT_EQUAL
             self._ledger.passed(REPEAT, "the same bits")
             return
-        wrong = self._oracle.compare(expected, again.outputs).wrong
+        wrong = self._oracle.judge(expected, again.outputs).wrong
         if wrong is not None:
             self._ledger.errors.append(wrong)
             seen = f"right once, then output {wrong.output}: {wrong.verdict}"
@@ -358,6 +378,21 @@ def _accurate(sticks: list[comparing.Yardstick]) -> bool:
         stick.reference_relative_norm < ACCURATE
         for stick in sticks
         if stick.native.dtype in (torch.float32, torch.float64) and stick.noise is None
+    )
+
+
+def _told(found: dict[str, Any]) -> str:
+    """Why an output that the dtype's floor accepts is wrong."""
+    if found["moved"]:
+        return "the reference only moves data there, which costs no rounding"
+    return f"coarse operands (TF32, half, 16-bit integers) make it {found['coarse']:.3g} there"
+
+
+def _doubt(found: dict[str, Any]) -> str:
+    """Why nobody can say what operands an output had."""
+    return (
+        f"output {found['output']} is off by {found['error']:.3g}, where coarse operands make as little as "
+        f"{found['smallest']:.3g}, and honest float32 up to {found['honest']:.3g}"
     )
 
 

@@ -125,6 +125,8 @@ class Comparison:
     """Whether only the error of plain arithmetic there makes it right."""
     plain_error: float | None = None
     """How far off plain arithmetic is in norm there, if only that excuses what was found."""
+    precision: list[dict[str, Any]] = field(default_factory=list)
+    """What the bound that fits the problem says of each output that only the dtype's floor accepts."""
 
     @property
     def excused(self) -> str | None:
@@ -161,8 +163,8 @@ class Oracle:
         self._noise: dict[int, float] = {}
         self._arithmetic = Arithmetic(loaded, model)
         self._precision = precision.Precision(loaded, model, self._arithmetic)
-        self._bounds: dict[str, list[precision.Bound] | None] = {}
-        """By kind of inputs: what the bound that fits the problem is."""
+        self._bounds: dict[str, list[precision.Bound] | str] = {}
+        """By kind of inputs: what the bound that fits the problem is, or why it is not known."""
         self._device, self._numerics = device, numerics
         self._indexed = may_hold_indices(form)
 
@@ -248,38 +250,45 @@ class Oracle:
                 return Comparison(found, plain_error=unlimited[1])
         return Comparison(found)
 
-    def precision(
-        self, expected: Expected, mine: Sequence[torch.Tensor], errors: Sequence[ErrorStatistics]
-    ) -> list[dict[str, Any]]:
-        """What the bound that fits the problem would say of outputs that were found right: a record of each
-        output that is right only by the dtype's floor. It decides nothing.
+    def judge(self, expected: Expected, mine: Sequence[torch.Tensor]) -> Comparison:
+        """`compare`, and the bound that fits the problem in place of the dtype's floor: for float32 outputs
+        that only the floor accepts, on drawn inputs and on `signed` ones."""
+        found, name = self.compare(expected, mine), expected.name.split()[0]
+        settled = found.excused is not None or found.wrong is not None
+        if settled or self._numerics != "fp32" or name not in precision.JUDGED:
+            return found
+        errors = list(found.errors)
 
-        On drawn inputs and on `signed` ones, in float32. `errors`: what `compare` found of `mine`.
-        """
-        name = expected.name.split()[0]
-        if self._numerics != "fp32" or name not in precision.JUDGED:
-            return []
-        least = precision.ROUNDINGS * precision.UNIT
+        def held(output: int, floor: float) -> ErrorStatistics:
+            stick = expected.sticks[output]
+            return comparing.compare_with(
+                stick, mine[output], trial=expected.name, output=output, floor=floor
+            )
+
         near = [
-            number
-            for number, (stick, error) in enumerate(zip(expected.sticks, errors, strict=True))
+            output
+            for output, (stick, error) in enumerate(zip(expected.sticks, errors, strict=True))
             if stick.native.dtype == torch.float32 and stick.has_truth and stick.noise is None
-            if number not in expected.native.indices and not _within(stick, mine[number], error, least)
+            if output not in expected.native.indices and not _surely_within(error, precision.LEAST)
+            if held(output, precision.LEAST).wrong
+            and not held(output, tolerance.norm_floor(torch.float32)).wrong
         ]
         if near and name not in self._bounds:
             at = Inputs(expected.arguments, expected.seed, self._device)
             self._bounds[name] = self._precision.bounds(at, expected.sticks)
-        bounds = self._bounds.get(name)
-        if not near or bounds is None:
-            return []
-        return [
-            {"output": number, "error": errors[number].relative_norm}
-            | {"refused": not _within(expected.sticks[number], mine[number], errors[number], each.bound)}
-            | {"separable": each.separable}
-            | asdict(each)
-            for number, each in enumerate(bounds)
-            if number in near
-        ]
+        records = []
+        for output in near:
+            record: dict[str, Any] = {"output": output, "error": errors[output].relative_norm}
+            bounds = self._bounds[name]
+            if isinstance(bounds, str):
+                records.append(record | {"unknown": bounds})
+                continue
+            bound = bounds[output]
+            doubtful = not bound.separable and held(output, tolerance.COARSE_SHARE * (bound.smallest or 0.0))
+            errors[output] = held(output, bound.bound)
+            record |= {"refused": errors[output].wrong > 0, "separable": bound.separable}
+            records.append(record | {"flagged": bool(doubtful and doubtful.wrong)} | asdict(bound))
+        return replace(found, errors=errors, precision=records)
 
     def _compared(
         self, expected: Expected, mine: Sequence[torch.Tensor], condition: Condition | None = None
@@ -299,8 +308,6 @@ class Oracle:
         )
 
 
-def _within(stick: comparing.Yardstick, mine: torch.Tensor, error: ErrorStatistics, floor: float) -> bool:
-    """Whether an output of this error is right by this floor too."""
-    if error.relative_norm <= floor and error.max_rel <= tolerance.ELEMENT_MULTIPLE * floor:
-        return True
-    return comparing.compare_with(stick, mine, trial=error.trial, output=error.output, floor=floor).wrong == 0
+def _surely_within(error: ErrorStatistics, floor: float) -> bool:
+    """Whether the floor alone accepts an output of this error."""
+    return error.relative_norm <= floor and error.max_rel <= tolerance.ELEMENT_MULTIPLE * floor

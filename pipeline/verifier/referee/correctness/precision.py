@@ -13,8 +13,8 @@ eleven bits), and all inputs and weights as they are stored. Every run is compar
 rounding, so that no truth is needed. There are DRAWS of inputs: the trial's, and others that are near enough
 to be like it, but round anew; a result of one number may be near by luck in one of them.
 
-With e the smallest of these errors, in rms over the draws, the bound is N = SHARE * e, if that is less than
-the dtype's floor. It is never below `honest`, which is the most of
+With e the smallest of these errors, in rms over the draws, the bound is N = COARSE_SHARE * e, if that is less
+than the dtype's floor. It is never below `honest`, which is the most of
 
 - PLAIN_MULTIPLE times the error of plain arithmetic,
 - ROUNDINGS roundings of the output, and of the inputs,
@@ -26,7 +26,9 @@ precision is not separable there, and the floor stays.
 A reference that only moves data (a gather, a copy, a concatenation: every operator that it runs is seen) has
 no arithmetic to round in, so ROUNDINGS roundings are its bound. An error that happened to be 0 says nothing.
 
-This rule decides nothing yet: trials record what it would say, in the figures of `values: NAME`.
+An output that only the floor accepts is wrong if it is not within N; where precision is not separable, it is
+accepted, and flagged if a share of the smallest error would refuse it. A bound that is not found out in
+MOST_SECONDS decides nothing. The figures of `values: NAME` hold what was found.
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ from kernelproof.verifier.referee.correctness.plain_arithmetic import (
     eleven_bits,
     is_product,
 )
+from kernelproof.verifier.referee.correctness.tolerance import COARSE_SHARE, ROUNDINGS
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, mapped, outputs_of
 
 Rounding = Callable[[torch.Tensor], torch.Tensor]
@@ -59,16 +62,15 @@ Rounding = Callable[[torch.Tensor], torch.Tensor]
 JUDGED = ("drawn", "signed")
 """Inputs on which the rule is asked: others are extreme, and a problem's precision is not theirs."""
 DRAWS = 4
-SHARE = 0.25
-"""Of what coarse operands are off by, a program may be off."""
-ROUNDINGS = 8
 MOST_SECONDS = 5.0
-"""A bound that takes longer is not found out: it decides nothing."""
+"""A bound that takes longer decides nothing: a reference that is slow would be run dozens of times."""
 PLACES = 8
 """Operators that are rounded apart; more are rounded in so many groups of neighbours."""
 NEAR = 2.0**-8
 """Other draws: every element times a number this near to 1, so that it rounds anew in all three formats."""
 UNIT = 2.0**-24
+LEAST = ROUNDINGS * UNIT
+"""No bound is below that."""
 TRUNCATED = 2.0**-26
 """A tensor core's sum of K terms is off by so much times K, relative to it. With three TF32 products a term,
 eight terms a step, every step truncated to float32, it is 9e-9 K; with nine bfloat16 products 1.4e-8 K."""
@@ -103,7 +105,7 @@ class Bound:
     """The error of coarse operands that it comes from; None where it comes from none."""
     smallest: float | None = None
     """The smallest error that coarse operands make, separable or not."""
-    honest: float = ROUNDINGS * UNIT
+    honest: float = LEAST
     """What no bound is below."""
     moved: bool = False
     """Whether the reference only moves data."""
@@ -205,22 +207,23 @@ class Precision:
         self._loaded, self._model, self._arithmetic = loaded, model, arithmetic
         self._latest = math.inf
 
-    def bounds(self, at: Inputs, sticks: Sequence[Yardstick]) -> list[Bound] | None:
-        """For every output what it may be off by at these inputs; None where memory or time is short, or
-        where the problem cannot be run so."""
+    def bounds(self, at: Inputs, sticks: Sequence[Yardstick]) -> list[Bound] | str:
+        """For every output what it may be off by at these inputs; or why nobody knows."""
         self._latest = time.monotonic() + MOST_SECONDS
         trace = _Rounded()
         try:
             self._outputs(at, self._model, at.arguments, trace)
             if trace.moved:
-                return [Bound(ROUNDINGS * UNIT, moved=True)] * len(sticks)
+                return [Bound(LEAST, moved=True)] * len(sticks)
             plain = self._arithmetic.plain_errors(at, sticks)
             if plain is None:
-                return None
+                return "plain arithmetic could not be run"
             by_hand = self._outputs(at, self._model, at.arguments, _Rounded(by_hand=True))
             errors = self._errors(at, trace.count)
-        except (ProblemError, torch.OutOfMemoryError, RuntimeError, ValueError, TimeoutError):
-            return None  # ValueError: another number of outputs for rounded operands
+        except TimeoutError:
+            return f"it took longer than {MOST_SECONDS:g} s"
+        except (ProblemError, torch.OutOfMemoryError, RuntimeError, ValueError):
+            return "the reference could not be run so"  # ValueError: another number of outputs
         bounds = []
         for number, (stick, far, mine) in enumerate(zip(sticks, plain, by_hand, strict=True)):
             lost = measured(_flat(mine), stick.exact, stick.shape).reference_relative_norm
@@ -278,9 +281,9 @@ def _bound(stick: Yardstick, sums: float, errors: Sequence[float]) -> Bound:
     2^13 times the one of a rounding."""
     honest = max(sums, ROUNDINGS * (UNIT + errors[0] / (1 << ELEVEN_BITS)))
     floor = tolerance.norm_floor(stick.native.dtype)
-    separable = [error for error in errors if SHARE * error >= honest]
+    separable = [error for error in errors if COARSE_SHARE * error >= honest]
     coarse = min(separable, default=None)
-    return Bound(min(floor, SHARE * coarse) if coarse else floor, coarse, min(errors), honest)
+    return Bound(min(floor, COARSE_SHARE * coarse) if coarse else floor, coarse, min(errors), honest)
 
 
 def _scaled(low: float, high: float, *, seed: int) -> Rounding:

@@ -1,5 +1,7 @@
 """The tolerance policy: how far from the truth an output may be. One module, one derivation.
 
+Where coarse operands are off by little, a smaller N takes the place of float32's: see `precision`.
+
 The yardstick is the *native* reference's own error. With t the float64 truth, r the native reference's
 output and c the candidate's, all of one trial, an output of floating dtype is accepted when
 
@@ -109,6 +111,8 @@ UNBELIEVABLE = 1000.0
 are rounding noise."""
 NOISE_RUNS = 8
 """Runs of the native reference with inputs and weights that are moved by a rounding."""
+COARSE_SHARE, ROUNDINGS = 0.25, 8
+"""What a program may be off by behind float32, where less than N: see `precision`."""
 VANISHING = 2.0**-32
 """Stands for the root mean square of a truth that is zero everywhere: one element may be 7e-14 in float32."""
 NORM_FLOOR: dict[torch.dtype, float] = {
@@ -132,7 +136,7 @@ def policy_sha256() -> str:
     floors = {dtype_name(dtype): floor for dtype, floor in NORM_FLOOR.items()}
     classes = [TF32_FLOOR, HALF_FLOOR]
     multiples = [REFERENCE_MULTIPLE, NARROW_MULTIPLE, ELEMENT_MULTIPLE, PLAIN_MULTIPLE, PLAIN_CEILING]
-    coarse = [COARSE_DISTANCE, COARSE_STEPS]
+    coarse = [COARSE_DISTANCE, COARSE_STEPS, COARSE_SHARE, ROUNDINGS]
     others = [UNBELIEVABLE, NOISE_RUNS, VANISHING, COARSE_FLOOR, NORMWISE_ROUNDOFFS]
     return sha256_json([*multiples, *others, floors, classes, coarse])
 
