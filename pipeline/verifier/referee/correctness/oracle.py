@@ -165,6 +165,8 @@ class Oracle:
         self._precision = precision.Precision(loaded, model, self._arithmetic)
         self._bounds: dict[str, list[precision.Bound] | str] = {}
         """By kind of inputs: what the bound that fits the problem is, or why it is not known."""
+        self._fitted: set[int] = set()
+        """Outputs to which such a bound applies."""
         self._device, self._numerics = device, numerics
         self._indexed = may_hold_indices(form)
 
@@ -253,9 +255,9 @@ class Oracle:
     def judge(self, expected: Expected, mine: Sequence[torch.Tensor]) -> Comparison:
         """`compare`, and the bound that fits the problem in place of the dtype's floor: for float32 outputs
         that only the floor accepts, on drawn inputs and on `signed` ones."""
-        found, name = self.compare(expected, mine), expected.name.split()[0]
+        found, name = self.compare(expected, mine), precision.JUDGED.get(expected.name.split()[0])
         settled = found.excused is not None or found.wrong is not None
-        if settled or self._numerics != "fp32" or name not in precision.JUDGED:
+        if settled or self._numerics != "fp32" or name is None:
             return found
         errors = list(found.errors)
 
@@ -265,21 +267,24 @@ class Oracle:
                 stick, mine[output], trial=expected.name, output=output, floor=floor
             )
 
+        fitted = {
+            output
+            for output, stick in enumerate(expected.sticks)
+            if stick.native.dtype == torch.float32 and stick.has_truth and stick.noise is None
+            if output not in expected.native.indices
+        }
+        self._fitted |= fitted
         near = [
             output
-            for output, (stick, error) in enumerate(zip(expected.sticks, errors, strict=True))
-            if stick.native.dtype == torch.float32 and stick.has_truth and stick.noise is None
-            if output not in expected.native.indices and not _surely_within(error, precision.LEAST)
+            for output in sorted(fitted)
+            if not _surely_within(errors[output], precision.LEAST)
             if held(output, precision.LEAST).wrong
             and not held(output, tolerance.norm_floor(torch.float32)).wrong
         ]
-        if near and name not in self._bounds:
-            at = Inputs(expected.arguments, expected.seed, self._device)
-            self._bounds[name] = self._precision.bounds(at, expected.sticks)
+        bounds = self.fit(expected) if near else ""
         records = []
         for output in near:
             record: dict[str, Any] = {"output": output, "error": errors[output].relative_norm}
-            bounds = self._bounds[name]
             if isinstance(bounds, str):
                 records.append(record | {"unknown": bounds})
                 continue
@@ -289,6 +294,23 @@ class Oracle:
             record |= {"refused": errors[output].wrong > 0, "separable": bound.separable}
             records.append(record | {"flagged": bool(doubtful and doubtful.wrong)} | asdict(bound))
         return replace(found, errors=errors, precision=records)
+
+    def fit(self, expected: Expected) -> list[precision.Bound] | str:
+        """The bounds that fit the problem, found out at the first inputs of each kind; or why they are not
+        known."""
+        name = precision.JUDGED[expected.name.split()[0]]
+        if name not in self._bounds:
+            at = Inputs(expected.arguments, expected.seed, self._device)
+            self._bounds[name] = self._precision.bounds(at, expected.sticks)
+        return self._bounds[name]
+
+    def fitting(self, output: int) -> float | None:
+        """The bound that fits the problem, for an output of a timed call: the least while nobody has asked
+        for it, None where the dtype's floor stays."""
+        bounds = self._bounds.get("drawn")
+        if output not in self._fitted or isinstance(bounds, str):
+            return None
+        return precision.LEAST if bounds is None else bounds[output].bound
 
     def _compared(
         self, expected: Expected, mine: Sequence[torch.Tensor], condition: Condition | None = None

@@ -59,8 +59,9 @@ from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemEr
 
 Rounding = Callable[[torch.Tensor], torch.Tensor]
 
-JUDGED = ("drawn", "signed")
-"""Inputs on which the rule is asked: others are extreme, and a problem's precision is not theirs."""
+JUDGED = {"drawn": "drawn", "timed": "drawn", "signed": "signed"}
+"""Inputs on which the rule is asked, and their kind: others are extreme, and a problem's precision is not
+theirs."""
 DRAWS = 4
 MOST_SECONDS = 5.0
 """A bound that takes longer decides nothing: a reference that is slow would be run dozens of times."""

@@ -172,13 +172,16 @@ def plain_ceiling(*, drawn: bool) -> float:
     return PLAIN_CEILING if drawn else HALF_FLOOR
 
 
-def timed_floor(dtype: torch.dtype, reference_relative_norm: float, numerics: str = "fp32") -> float:
+def timed_floor(
+    dtype: torch.dtype, reference_relative_norm: float, numerics: str = "fp32", fitting: float | None = None
+) -> float:
     """The floor for outputs of timed calls, which are compared with the native result, not with the truth.
 
     Both may be off by what a trial allows, so twice that: `reference_relative_norm` is the native
-    reference's own largest error in the trials.
+    reference's own largest error in the trials. `fitting`: the bound in place of the dtype's floor.
     """
-    return 2 * _trial_floor(dtype, reference_relative_norm, numerics)
+    own = reference_multiple(dtype) * reference_relative_norm
+    return 2 * max(norm_floor(dtype, numerics) if fitting is None else fitting, own)
 
 
 def near_floor(dtype: torch.dtype, reference_relative_norm: float, numerics: str = "fp32") -> float:
@@ -189,12 +192,7 @@ def near_floor(dtype: torch.dtype, reference_relative_norm: float, numerics: str
     """
     if dtype.itemsize > 2:
         return timed_floor(dtype, reference_relative_norm, numerics)
-    return _trial_floor(dtype, reference_relative_norm, numerics) - 2 * reference_relative_norm
-
-
-def _trial_floor(dtype: torch.dtype, reference_relative_norm: float, numerics: str) -> float:
-    """The relative error in norm that a trial allows."""
-    return max(norm_floor(dtype, numerics), reference_multiple(dtype) * reference_relative_norm)
+    return timed_floor(dtype, reference_relative_norm, numerics) / 2 - 2 * reference_relative_norm
 
 
 def error_class(error: ErrorStatistics, numerics: str = "fp32") -> ErrorClass | None:

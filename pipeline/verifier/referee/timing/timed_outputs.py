@@ -49,7 +49,9 @@ class TimedOutputs:
 
         `seed`: of the call; the reference ignores it where it draws no random numbers.
         """
-        return self._as_in_trials("timed", place, arguments, seed)
+        native = self._oracle.native(arguments, seed)
+        found = self._as_in_trials("timed", place, arguments, native, seed)
+        return found or self._coarse(place, arguments, native, seed)
 
     def wrong_beside(self, slot: SharedSlot, place: SharedSlot, seed: int) -> ErrorStatistics | None:
         """The same for a slot whose inputs both sides have had: the baseline has computed the answer.
@@ -60,14 +62,18 @@ class TimedOutputs:
         if self._oracle.open_indices:  # where torch leaves indices open, equal integers are too much to ask
             return self.wrong(place, slot.values(), seed)
         known = ReferenceOutputs(list(place.baseline))
+        if self._fits(place, known):
+            return None
         found = self._compared(place, known, tolerance.timed_floor)
-        if found is None or not (_near(found) or self._oracle.noisy(found.output)):
+        if found is not None and not (_near(found) or self._oracle.noisy(found.output)):
             return found
         try:
             arguments = mapped(slot.values(), torch.Tensor.clone)
             native = self._oracle.native(arguments, seed)
             if not self._same(native, known):
                 return found  # the inputs are no longer those, or the reference never gives one thing twice
+            if found is None:
+                return self._coarse(place, arguments, native, seed)
             return self._wrong_by_truth("timed", place, arguments, native, seed)
         except torch.OutOfMemoryError:
             return found
@@ -76,14 +82,21 @@ class TimedOutputs:
         self, place: SharedSlot, variant: Variant, arguments: list[Any], seed: int
     ) -> ErrorStatistics | None:
         """The same for a variant's inputs, which may be ill-conditioned."""
-        return self._as_in_trials(variant.name, place, arguments, seed, forgiving=True)
+        native = self._oracle.native(arguments, seed)
+        return self._as_in_trials(variant.name, place, arguments, native, seed, forgiving=True)
 
     def _as_in_trials(
-        self, name: str, place: SharedSlot, arguments: list[Any], seed: int, *, forgiving: bool = False
+        self,
+        name: str,
+        place: SharedSlot,
+        arguments: list[Any],
+        native: ReferenceOutputs,
+        seed: int,
+        *,
+        forgiving: bool = False,
     ) -> ErrorStatistics | None:
         """Compares an output with the truth. An output near enough to the native result needs no truth, which
         is expensive for large problems."""
-        native = self._oracle.native(arguments, seed)
         if self._compared(place, native, tolerance.near_floor) is None:
             self._note_beyond_trial(name, place, arguments, native, seed)
             return None
@@ -118,15 +131,40 @@ class TimedOutputs:
             )
         ):  # there was a truth in the trials, and now no memory for it
             return self._compared(place, native, tolerance.timed_floor)
-        return self._oracle.compare(expected, place.outputs).wrong
+        return self._oracle.judge(expected, place.outputs).wrong
+
+    def _coarse(
+        self, place: SharedSlot, arguments: list[Any], native: ReferenceOutputs, seed: int
+    ) -> ErrorStatistics | None:
+        """An output that the dtype's floor accepts, and not the bound that fits the problem. It is found out
+        now for a candidate that was exact in its trials, and rounds its operands when timed."""
+        if self._fits(place, native):
+            return None
+        try:
+            self._oracle.fit(self._oracle.expected("timed", arguments, seed, native=native))
+            if self._fits(place, native):
+                return None
+            return self._wrong_by_truth("timed", place, arguments, native, seed)
+        except torch.OutOfMemoryError:
+            return None
+
+    def _fits(self, place: SharedSlot, known: ReferenceOutputs) -> bool:
+        """Whether float32 outputs are as near to the native result as the bound that fits the problem asks,
+        twice like all bounds here."""
+        bounds = [self._oracle.fitting(output) for output in range(len(known.outputs))]
+        return self._compared(place, known, tolerance.timed_floor, bounds) is None
 
     def _compared(
-        self, place: SharedSlot, known: ReferenceOutputs, floor: Callable[[torch.dtype, float, str], float]
+        self,
+        place: SharedSlot,
+        known: ReferenceOutputs,
+        floor: Callable[..., float],
+        fitting: Sequence[float | None] = (),
     ) -> ErrorStatistics | None:
         subject, numerics = self._subject, self._subject.settings.numerics
         floors = [
-            floor(native.dtype, error, numerics)
-            for native, error in zip(known.outputs, subject.reference_error, strict=True)
+            floor(native.dtype, error, numerics, *fitting[output : output + 1])
+            for output, (native, error) in enumerate(zip(known.outputs, subject.reference_error, strict=True))
         ]
         if all(map(comparing.surely_within, place.outputs, known.outputs, floors)):
             return None
