@@ -120,3 +120,28 @@ def test_a_float32_output_beyond_a_trials_bound_is_right_when_timed_and_noted(
     slot = Slot([], (spec,), (x,), (mine,), (spec,), (native,), (spec,))
     assert (outputs.wrong(slot, [x], 0) is not None) is wrong
     assert outputs.beyond_trial == noted
+
+
+@pytest.mark.parametrize(("off", "wrong"), [(0.0, False), (2e-6, False), (2.5e-5, True)])
+def test_a_bound_that_fits_the_problem_holds_for_timed_outputs_too(
+    tmp_path: Path, off: float, wrong: bool
+) -> None:
+    """A candidate that is exact in its trials never asks for that bound there."""
+    problem = text(
+        "return (0.15 * x @ self.w).softmax(1)",
+        "torch.rand(99, 64)",
+        "self.w = nn.Parameter(torch.randn(64, 96) / 8)",
+    )
+    oracle = oracle_of(tmp_path, problem)
+    [first], [x] = oracle.loaded.draw(76, CPU), oracle.loaded.draw(77, CPU)
+    expected = oracle.expected("drawn", [first], 0)
+    assert oracle.judge(expected, expected.native.outputs).precision == []
+    with torch.no_grad():
+        native = oracle.model(x)
+    error = torch.randn(native.shape, generator=torch.Generator().manual_seed(1))
+    mine = native + off * native.norm() / error.norm() * error
+    spec = {"arena": "inputs", "offset": 0}
+    slot = Slot([], (spec,), (x,), (mine,), (spec,), (native,), (spec,))
+    outputs = timed(oracle)
+    assert (outputs.wrong_beside(slot, slot, 0) is not None) is wrong
+    assert (outputs.wrong(slot, [x], 0) is not None) is wrong
