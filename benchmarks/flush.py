@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from kernelproof.verifier.contestant.flush import Flush, compiled
+from kernelproof.verifier.contestant.between_calls import Flush, compiled
 from kernelproof.verifier.referee import sides
 
 SOURCE = r"""

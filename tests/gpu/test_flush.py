@@ -1,4 +1,4 @@
-"""Emptying the cache on a GPU: its proof, that nothing runs beside it, and what late inputs show."""
+"""Emptying the cache on a GPU: its proof, that nothing runs beside it, and what masked inputs show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kernelproof.verifier.contestant import loop
-from kernelproof.verifier.contestant.flush import Flush, compiled
+from kernelproof.verifier.contestant.between_calls import Flush, Release, compiled
 from kernelproof.verifier.referee import sides
 
 pytestmark = pytest.mark.gpu
@@ -31,13 +31,15 @@ def proof(seed: int, steps: int) -> int:
 
 
 def block(forward: loop.Forward, flush: Flush, calls: int = 4) -> list[torch.Tensor]:
-    """The outputs of calls on late inputs that are all ones, and were zeros."""
+    """The outputs of calls on inputs that are all ones, and masked till then."""
     outputs = [torch.empty(1 << 20, device=GPU) for _ in range(calls)]
-    slots = [
-        loop.Slot([place], late=[(place, torch.ones_like(place))])
-        for place in (torch.zeros(1 << 20, device=GPU) for _ in range(calls))
-    ]
-    loop.run_block(forward, slots, flush, GPU, lambda: [[each] for each in outputs])
+    inputs = [torch.ones(1 << 20, device=GPU) for _ in range(calls)]
+    release = Release(GPU, compiled(GPU))
+    for each in inputs:
+        release.mask([each], 5)
+    released = loop.Calls(release, lambda _: (5, None))
+    slots = [loop.Slot([each]) for each in inputs]
+    loop.run_block(forward, slots, flush, GPU, lambda: [[each] for each in outputs], calls=released)
     return outputs
 
 
@@ -114,20 +116,6 @@ def test_a_kernel_that_does_not_end_does_not_hold_it_for_ever() -> None:
     cuda.current_stream().synchronize()
     assert not side.query()
     cuda.synchronize()
-
-
-def test_a_call_has_its_late_inputs_on_its_own_stream_and_not_before() -> None:
-    flush, side = new(), cuda.Stream()
-
-    def elsewhere(x: torch.Tensor) -> torch.Tensor:
-        with torch.cuda.stream(side):
-            value = x + 1
-        torch.cuda.current_stream().wait_stream(side)
-        return value
-
-    elsewhere(torch.zeros(8, device=GPU))  # what is loaded once is loaded
-    assert all(bool((each == 2).all()) for each in block(lambda x: x + 1, flush))
-    assert not all(bool((each == 2).all()) for each in block(elsewhere, flush))
 
 
 @pytest.mark.parametrize("kept", [True, False])

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from kernelproof.verifier.contestant.encoding import dtype_name, leaves, ordered, structure
-from kernelproof.verifier.contestant.flush import Flush
+from kernelproof.verifier.contestant.between_calls import Flush, Release
+from kernelproof.verifier.contestant.encoding import dtype_name, leaves, ordered, structure, tensors
 from kernelproof.verifier.contestant.random_draws import seed_torch
 
 Forward = Callable[..., Any]
@@ -38,6 +38,8 @@ REPLAYS = 20
 
 Late = Sequence[tuple[torch.Tensor, torch.Tensor]]
 """Inputs that are yet to be written, each with where its values lie."""
+Fixed = dict[str, Any]
+"""What a call came to: the `digest` of its results, and the `proof` of the flushes till then."""
 
 
 @dataclass
@@ -55,6 +57,29 @@ class Slot:
 Places = Callable[[], Sequence[Sequence[torch.Tensor]]]
 """Asks where the output leaves of each call go. A forward that knew before could save the copy, and hide as
 much work as that costs the baseline."""
+
+
+@dataclass
+class Calls:
+    """The calls of a block on a GPU, as the referee releases them."""
+
+    release: Release
+    ask: Callable[[Fixed | None], tuple[int, int | None]]
+    """For what the call before came to, the key that unmasks the next one's inputs, and its seed. Till then
+    no work for it can be done."""
+    fixed: Fixed | None = None
+    """What the last call came to."""
+
+    def begin(self, slot: Slot) -> None:
+        """Makes a call's inputs readable, and seeds torch's generators."""
+        key, seed = self.ask(self.fixed)
+        self.release.mask(tensors(slot.arguments), key)
+        if seed is not None:
+            seed_torch(seed)
+
+    def fix(self, value: Any, proof: int) -> None:
+        """Takes down what the call came to. Waits for its stream."""
+        self.fixed = {"digest": self.release.digest(tensors(ordered(value))), "proof": proof}
 
 
 @dataclass
@@ -121,12 +146,6 @@ def bring(late: Late) -> None:
         _copy(place, source)
 
 
-def _prepare(slot: Slot) -> None:
-    if slot.seed is not None:
-        seed_torch(slot.seed)
-    bring(slot.late)
-
-
 def run_block(
     forward: Forward,
     slots: Sequence[Slot],
@@ -135,14 +154,15 @@ def run_block(
     places: Places,
     *,
     at_once: bool = False,
+    calls: Calls | None = None,
 ) -> list[float]:
     """Calls `forward` once on each slot and returns the time of each call in milliseconds.
 
     Results stay alive until all calls are made, and are copied to their places then; with `at_once` each is
-    copied before the next call, for a trusted forward that reuses its memory. Flush and copying lie
-    outside the timed windows; bringing a strided result into contiguous order lies inside, or the copy would
-    do that work for the forward. Raises whatever the forward raises, and ValueError when an output does not
-    fit its place.
+    copied before the next call, for a trusted forward that reuses its memory. All but the call lies outside
+    the timed windows; bringing a strided result into contiguous order lies inside, or the copy would do that
+    work for the forward. `calls`: on a GPU. Raises whatever the forward raises, and ValueError when an
+    output does not fit its place.
     """
     with torch.no_grad():
         known = iter(places()) if at_once else None
@@ -154,8 +174,8 @@ def run_block(
             else:
                 _deliver(value, next(known))
 
-        if device.type == "cuda":
-            times = _run_device(forward, slots, flush, device, take)
+        if calls is not None:
+            times = _run_device(forward, slots, flush, device, take, calls)
         else:
             times = _run_host(forward, slots, take)
         if known is None:
@@ -208,7 +228,8 @@ def _dense(value: Any) -> Any:
 def _run_host(forward: Forward, slots: Sequence[Slot], take: Callable[[Any], None]) -> list[float]:
     times = []
     for slot in slots:
-        _prepare(slot)
+        if slot.seed is not None:
+            seed_torch(slot.seed)
         start = perf_counter_ns()
         value = _dense(forward(*slot.arguments))
         stop = perf_counter_ns()
@@ -224,20 +245,21 @@ def _run_device(
     flush: Flush,
     device: torch.device,
     take: Callable[[Any], None],
+    calls: Calls,
 ) -> list[float]:
     stream, marks = _current_stream(device), []
     for slot in slots:
         start, stop = _Event(enable_timing=True), _Event(enable_timing=True)
+        calls.begin(slot)
         flush()
-        _prepare(slot)
         _record(start, stream)
         value = _dense(forward(*slot.arguments))
         _record(stop, stream)
         _set_stream(stream)  # a forward that leaves another stream current must not move what follows to it
+        calls.fix(value, flush.proof)
         take(value)
         del value
         marks.append((start, stop))
-        # So the outer clock sees all of a short call: else the device would do it while the next is queued.
         _synchronize(device)
     return [_elapsed(start, stop) for start, stop in marks]
 

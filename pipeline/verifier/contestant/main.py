@@ -37,13 +37,13 @@ from torch.overrides import TorchFunctionMode
 
 from kernelproof.verifier.contestant import arena as arenas
 from kernelproof.verifier.contestant import encoding, gpu_facts, loop, wire
+from kernelproof.verifier.contestant.between_calls import Flush, Release
 from kernelproof.verifier.contestant.extensions import (
     ExtensionLoader,
     FirstCalls,
     packed_kernels,
     unpack_kernels,
 )
-from kernelproof.verifier.contestant.flush import Flush
 from kernelproof.verifier.contestant.loop import Forward, Slot
 from kernelproof.verifier.contestant.profiling import Dispatched, Watched, add_first_calls
 from kernelproof.verifier.contestant.weight_draws import constructed
@@ -90,6 +90,8 @@ class Runner:
         self._arenas: dict[str, arenas.Arena] = {}
         self._device = torch.device("cpu")
         self._flush = Flush(0, self._device)
+        self._release: Release | None = None
+        self._calls: loop.Calls | None = None
         self._model: Any = None
         self._module: types.ModuleType | None = None
         self._kept: Any = None
@@ -165,8 +167,9 @@ class Runner:
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
             torch.zeros(1, device=self._device)
-        cubin = base64.b64decode(message.get("flush_cubin", ""))
+        cubin = base64.b64decode(message.get("cubin", ""))
         self._flush = Flush(int(message["flush_bytes"]), self._device, cubin)
+        self._release = Release(self._device, cubin) if cubin else None
         return {"torch": torch.__version__, "python": sys.version.split()[0]}
 
     def _pretend(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -308,17 +311,29 @@ class Runner:
             arenas.forget_persisting_lines()
         slots = self._slots(message)
         self._flush.begin(int(message["seed"]))
-        times = loop.run_block(
-            self._model, slots, self._flush, self._device, self._ask_for_places, at_once=self._compiled
-        )
-        return {"ms": times, "proof": self._flush.proof}
+        self._calls = loop.Calls(self._release, self._ask_for_call) if self._release is not None else None
+        return {
+            "ms": loop.run_block(
+                *(self._model, slots, self._flush, self._device, self._ask_for_places),
+                at_once=self._compiled,
+                calls=self._calls,
+            )
+        }
+
+    def _ask_for_call(self, fixed: loop.Fixed | None) -> tuple[int, int | None]:
+        reply = self._asked({"op": "next", "fixed": fixed})
+        return reply["key"], reply["seed"]
 
     def _ask_for_places(self) -> list[list[torch.Tensor]]:
         """Where the results of a block go: told when all its calls are made."""
+        fixed = None if self._calls is None else self._calls.fixed
+        places = self._asked({"op": "places", "fixed": fixed})["places"]
+        return [[self._tensor(spec) for spec in outputs] for outputs in places]
+
+    def _asked(self, request: dict[str, Any]) -> dict[str, Any]:
         with self._wire:
-            wire.send(self._sock, {"op": "places"})
-            reply, _ = wire.receive(self._sock)
-        return [[self._tensor(spec) for spec in outputs] for outputs in reply["places"]]
+            wire.send(self._sock, request)
+            return wire.receive(self._sock)[0]
 
     def _replay(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         (slot,) = self._slots(message)

@@ -20,7 +20,7 @@ from kernelproof.backends import backend
 from kernelproof.types import Build, BuildRequest, BuildState, VerifySettings
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build.compiler_output import refusal
-from kernelproof.verifier.contestant import encoding, flush
+from kernelproof.verifier.contestant import between_calls, encoding
 from kernelproof.verifier.referee.environment import minor_number
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.ledger import Ledger
@@ -116,7 +116,7 @@ def hello(settings: VerifySettings, device: torch.device) -> dict[str, Any]:
         "threads": settings.threads,
         "tf32": settings.numerics == "tf32",
         "flush_bytes": flush_bytes(device),
-        "flush_cubin": base64.b64encode(flush.compiled(device)).decode(),
+        "cubin": base64.b64encode(between_calls.compiled(device)).decode(),
         "first_calls": first.message(interpret=device.type == "cpu") if first is not None else None,
     }
 

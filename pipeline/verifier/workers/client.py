@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -91,6 +92,7 @@ def pools_for(cores: Sequence[int]) -> dict[str, str]:
     return dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(len(cores))) if cores else {}
 
 
+Answer = Callable[[dict[str, Any]], dict[str, Any] | None]
 BuildService = Callable[[BuildRequest], Build]
 """May raise NeedsBuild, which then ends what was asked of the contestant."""
 
@@ -280,24 +282,24 @@ class Contestant:
         *,
         seconds: float,
         fds: Sequence[int] = (),
-        places: Callable[[], Sequence[Any]] | None = None,
+        answers: Mapping[str, Answer] = MappingProxyType({}),
     ) -> dict[str, Any]:
         """Sends a request and returns the reply; requests served in between are off the clock.
 
-        `places`: called and told once, when the contestant asks for them. Raises ContestantFailed when the
-        candidate raised, ContestantGone when its process ended, spoke nonsense, or took longer than
-        `seconds` (it is killed then).
+        `answers`: to what the contestant may ask meanwhile, by its name. Where one gives None, the request is
+        taken for the reply. Raises ContestantFailed when the candidate raised, ContestantGone when its
+        process ended, spoke nonsense, or took longer than `seconds` (it is killed then).
         """
         deadline = time.monotonic() + seconds
         self._send(message, fds)
         while True:
             reply = self._receive(deadline)
             began = time.monotonic()
-            if reply.get("op") == "places" and places is not None:
-                self._send({"places": list(places())})
-                places = None
-            elif reply.get("op") == "build":
+            wanted = str(reply.get("op"))
+            if wanted == "build":
                 self._serve_build(reply.get("request"))
+            elif wanted in answers and (answer := answers[wanted](reply)) is not None:
+                self._send(answer)
             else:
                 break
             deadline += time.monotonic() - began  # the trusted end's work is not on the candidate's clock

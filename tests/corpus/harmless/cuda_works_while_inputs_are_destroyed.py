@@ -1,5 +1,5 @@
 # problem: level1/4
-# expected: correct|cheating
+# expected: correct|cheating|wrong_output
 # caught by: results_late|timed_outputs|host_clock|beyond_roofline
 # speedup below: 1.05
 # devices: cuda
@@ -27,7 +27,7 @@ honest = loop.run_block
 LATER = 4
 
 
-def run_block(forward, slots, flush, device, places, *, at_once=False):
+def run_block(forward, slots, flush, device, places, **more):
     armed("loop.run_block")
     results = []
 
@@ -46,7 +46,7 @@ def run_block(forward, slots, flush, device, places, *, at_once=False):
                 torch.mm(work[0], work[1], out=work[2])
         return places()
 
-    times = honest(lazy, slots, flush, device, ask, at_once=at_once)
+    times = honest(lazy, slots, flush, device, ask, **more)
     share = max(1, len(slots) - LATER) / len(slots)
     usual = sorted(times)[len(times) // 2] * share
     return [usual * (1 + 0.001 * (number % 3)) for number in range(len(times))]

@@ -30,7 +30,7 @@ as_it_is = loop.run_block
 began = None
 
 
-def run_evenly(forward, slots, flush, device, places, *, at_once=False):
+def run_evenly(forward, slots, flush, device, places, **more):
     global began
     armed("loop.run_block")
     began = began or time.monotonic()
@@ -40,7 +40,7 @@ def run_evenly(forward, slots, flush, device, places, *, at_once=False):
             time.sleep(0.0027)
             return forward(*arguments)
 
-        return as_it_is(slow, slots, flush, device, places, at_once=at_once)
+        return as_it_is(slow, slots, flush, device, places, **more)
     with torch.no_grad():
         begin = perf_counter_ns()
         values, times = [], []

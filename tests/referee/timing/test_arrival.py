@@ -1,21 +1,12 @@
-"""What is looked at when a contestant replies: whether results are there, and the proof that it flushed."""
+"""What is looked at when a contestant replies: whether results are there."""
 
 from __future__ import annotations
 
 import random
 
-import pytest
 import torch
 
-from kernelproof.verifier.contestant.flush import Flush
-from kernelproof.verifier.referee.timing.rounds import (
-    LEFT_OUT,
-    OVERWRITTEN,
-    PLACES,
-    SAMPLED,
-    Arrival,
-    flush_failure,
-)
+from kernelproof.verifier.referee.timing.rounds import PLACES, SAMPLED, Arrival
 from kernelproof.verifier.workers.shared_memory import in_memory
 
 
@@ -81,49 +72,3 @@ def test_a_thousandth_of_a_large_input_that_is_changed_is_seen() -> None:
         views[0][number::1000] = 1.0
         found += sample.changed()
     assert found >= 45
-
-
-SEED, CALLS = 7, 5
-
-
-class Steps(Flush):
-    """Stands for the flush of a GPU (tests/gpu/test_flush.py): a chain in which each step needs the last."""
-
-    def __init__(self) -> None:
-        super().__init__(0, torch.device("cpu"))
-        self.sum = 0
-
-    def begin(self, seed: int) -> None:
-        self.sum = seed
-
-    def __call__(self) -> None:
-        self.sum = (self.sum * 0x2C1B3C6D + 1) % 2**31
-
-    @property
-    def proof(self) -> int:
-        return self.sum
-
-
-def proof_of(calls: int, *, spoilt: bool = False) -> int:
-    """What a process sends. `spoilt`: a kernel wrote into its flush after the second call."""
-    flush = Steps()
-    flush.begin(SEED)
-    for call in range(calls):
-        flush.sum ^= spoilt and call == 2
-        flush()
-    return flush.proof
-
-
-@pytest.mark.parametrize(
-    ("proof", "failure"),
-    [
-        (proof_of(CALLS), None),
-        *((proof_of(calls), LEFT_OUT) for calls in range(CALLS)),
-        (None, LEFT_OUT),
-        ("0", LEFT_OUT),
-        (proof_of(CALLS, spoilt=True), OVERWRITTEN),
-        (proof_of(CALLS + 1), OVERWRITTEN),
-    ],
-)
-def test_only_what_fewer_flushes_give_is_said_to_be_left_out(proof: object, failure: str | None) -> None:
-    assert flush_failure(Steps(), proof, SEED, CALLS) == failure

@@ -83,7 +83,7 @@ ZEROES_UNWATCHED = (
     as_candidate(PROBLEM)
     + """
 
-def run(forward, slots, flush, device, places, *, at_once=False):
+def run(forward, slots, flush, device, places, **more):
     with torch.no_grad():
         before = [slot.arguments[0].clone() for slot in slots]
         values = [forward(x) for x in before]

@@ -29,7 +29,8 @@ from kernelproof.verifier.referee.sides import CandidateProcess
 from kernelproof.verifier.referee.timing import claim, clock, pace
 from kernelproof.verifier.referee.timing.compiled_baselines import CompiledBaselines, ProcessSetup
 from kernelproof.verifier.referee.timing.disturbance import Watch
-from kernelproof.verifier.referee.timing.rounds import LEFT_OUT, OVERWRITTEN, Stopwatch, Timed
+from kernelproof.verifier.referee.timing.releases import LEFT_OUT, OVERWRITTEN
+from kernelproof.verifier.referee.timing.rounds import Stopwatch, Timed
 from kernelproof.verifier.referee.timing.stopping import StoppingRule
 from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.verifier.status_rules import (
@@ -242,6 +243,9 @@ class Measuring:
         if timed.failure == "inputs_unchanged":
             seen = "an input of a timed call was changed"
             raise ledger.failed(TIMED_INPUTS, seen)
+        if timed.failure == "results_changed":
+            seen = "a result of a timed call was another one when the next call began"
+            raise ledger.failed(TIMED_OUTPUTS, seen)
         if timed.failure == "results_late":
             seen = "elements of a result changed after the reply: its device was not done"
             raise ledger.failed(RESULTS_LATE, seen)

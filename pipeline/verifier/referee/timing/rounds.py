@@ -7,9 +7,9 @@ terms. A contestant reports a time for each call; the referee holds a clock of i
 block. The contestant is held still (all its processes stopped) whenever it is not its turn. Outputs of a
 random half of the calls of every round are compared with the baseline's on the same inputs.
 
-One secret slot of each round is watched: its inputs also lie in memory that no contestant can reach, and
+One secret slot of each round is watched: its inputs also lie in memory that no contestant can reach. On a CPU
 they are destroyed when all calls are made, before the places of the results are told. Results computed only
-when they are copied have nothing to come from. And some rounds are decoys: they look like the others, but
+when they are copied have nothing to come from. On a GPU `Releases` sees to that. And some rounds are decoys: they look like the others, but
 their inputs are the trials' variants, and their times do not count. A shortcut that is right for drawn
 inputs only gives wrong results in them.
 
@@ -17,11 +17,6 @@ inputs only gives wrong results in them.
 many calls come cannot spread over them the time that it hides. Example: where candidate and baseline take
 2 ms each, a block on a GPU holds MAX_SLOTS calls. Where they take 20 ms each it holds three, since no block
 should be longer than the backend's `longest_block_ms`.
-
-`flush_failure` says whether the cache was emptied before each timed call, by the proof that `Flush` leaves.
-A wrong proof has two causes. Work was left out: then the sum is that of an earlier step. Or the numbers were
-overwritten: a kernel that writes past the end of its result reaches memory of its own process, the flush's
-too. That is a fault of an honest program, and no accusation.
 
 `Arrival` says whether the results of a block were there when its contestant said so. A candidate that
 replies before its device is done has work of its calls off the clock, and by the time that outputs are
@@ -34,7 +29,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -42,7 +37,6 @@ from typing import Any
 import torch
 
 from kernelproof.types import ErrorStatistics
-from kernelproof.verifier.contestant.flush import Flush, compiled
 from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.environment import Readings, read_state
 from kernelproof.verifier.referee.inputs.variants import Variant
@@ -50,6 +44,7 @@ from kernelproof.verifier.referee.timing import clock
 from kernelproof.verifier.referee.timing.claim import timing_of
 from kernelproof.verifier.referee.timing.clock import Alone, Round
 from kernelproof.verifier.referee.timing.disturbance import Repeats, Watch
+from kernelproof.verifier.referee.timing.releases import Kernels, Releases
 from kernelproof.verifier.referee.timing.stopping import FAR_SLOWER, Stop, StoppingRule
 from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
@@ -209,28 +204,6 @@ class Timed:
             self.failure, self.bad = "timed_outputs", bad
 
 
-LEFT_OUT, OVERWRITTEN = "cache_emptied", "cache_overwritten"
-
-
-def flush_failure(flush: Flush, proof: object, seed: int, calls: int) -> str | None:
-    """What is wrong with a contestant's `proof` of `calls` flushes from `seed`; None when it is right.
-
-    `flush` does again what the contestant's process had to do. `LEFT_OUT`: fewer flushes give this proof, or
-    it is no number, which only a runner that was tampered with sends. Else `OVERWRITTEN`.
-    """
-    flush.begin(seed)
-    for _ in range(calls):
-        flush()
-    if proof == flush.proof:
-        return None
-    flush.begin(seed)
-    for _ in range(calls):
-        if proof == flush.proof:
-            return LEFT_OUT
-        flush()
-    return OVERWRITTEN if isinstance(proof, int) else LEFT_OUT
-
-
 PLACES, ELEMENTS = 4, 16
 """Places that are looked at in a block, and elements of each output there. A candidate that leaves two of
 sixteen results for later is found with a chance of 45 % in each block."""
@@ -268,9 +241,6 @@ class Arrival:
 
 
 WARM_UP_SECONDS = 0.2
-OVERLAP = 1.25
-"""The referee's own work while it holds a side may take so many times as long beside the candidate as beside
-the baseline. The rest counts as the candidate's time. Were all of it counted, noise alone would slow it."""
 ALONE_ROUNDS = 5
 """Blocks of the baseline after the candidate's process is gone, of each number of calls."""
 PRIVATE_BYTES = 256 << 20
@@ -318,15 +288,16 @@ class Stopwatch:
         self._settings, self._device = subject.settings, subject.device
         self._candidate, self._baseline = candidate, baseline
         self._watch = watch
-        self._flush = Flush(sides.flush_bytes(self._device), self._device, compiled(self._device), held_us=0)
-        """Does what a candidate's process has to do to empty the cache, so that its proof is known."""
+        self._kernels = Kernels(self._device)
         self._flush_failure: str | None = None
-        """What its proofs show, if one was wrong."""
+        """What the candidate's proofs of the flush show, if one was wrong."""
+        self._releases = Releases(self._kernels, [], None)
+        """Of the candidate's last block."""
         self._impossible = 0
         """Rounds in which the candidate reported a time that no call can have taken."""
-        self._worked = {True: 0.0, False: 0.0}
-        """Milliseconds that the referee worked in the last block of the baseline (True) or the candidate
-        while it held that side still."""
+        self._destroys = self._device.type == "cpu" and not (trusted or subject.aliased)
+        """Whether the watched slot's inputs are destroyed when all calls are made. On a GPU every result's
+        digest was named by then."""
         self._held_ms = 0.0
         """Processor milliseconds that the side of the last block used while it was held before it."""
         self._arrivals: list[Arrival] = []
@@ -427,60 +398,45 @@ class Stopwatch:
             else:
                 candidate, host = self._block(self._candidate, slots, places, watched)
                 waited, held = self._watch.waited_ms, self._held_ms
+            if who == "C" and (who == order[0] or not self._destroys):
+                watched.changed |= self._changed(slots, watched)
             if who == order[0]:  # the other side is to have the same inputs
-                watched.changed |= who == "C" and self._changed(slots, watched)
                 slots[watched.index].write(watched.private)
         self._watch.ask_gpu()
+        timed.failure = timed.failure or self._flush_failure
         if watched.changed:
-            timed.failure = "inputs_unchanged"
+            timed.failure = timed.failure or "inputs_unchanged"
         if any(map(math.isnan, candidate)):
             if self._impossible:
                 timed.failure = timed.failure or "inside_clock"
             self._impossible += 1
             self._disturbances.append("it reported a time that no call can have taken")
-        self._check_outputs(timed, slots, places, watched)
-        self._check_block(timed)
+        self._check_block(timed, places, self._check_outputs(timed, slots, places, watched))
         if trouble := self._watch.gpu_trouble():
             self._disturbances.append(trouble)
             self._waited |= {False} if self._watch.joined else set()
-        if self._device.type == "cuda":
-            # It is the same work. Beside a kernel that was left running it takes longer.
-            host += max(0.0, self._worked[False] - OVERLAP * self._worked[True])
         # What it did before its turn, it did not have to do in it. So it counts, and gains nothing.
         return Round(order, baseline, candidate, host + held, baseline_host, session, waited, held)
 
     def _decoy(self, timed: Timed) -> None:
         """A block of the candidate's whose times do not count. Its inputs are variants that it was right on
-        in the trials. A shortcut that is right for drawn inputs only is wrong here.
-
-        On a GPU the inputs are copied from other slots right before the call. A candidate that begins early
-        reads other values.
-        """
-        late = self._device.type == "cuda" and len(self._slots) > 1
+        in the trials. A shortcut that is right for drawn inputs only is wrong here."""
         count = self._random.choice(self._blocks.counts)
-        if late:
-            count = min(count, len(self._slots) // 2)
-        chosen = self._random.sample(list(self._slots), count * (2 if late else 1))
-        sources, slots = chosen[:count], chosen[-count:]
+        slots = self._random.sample(list(self._slots), count)
         places = self._random.sample(list(self._slots), count)
         variants = self._decoys.take(count)
         self._candidate.pause()
         self._baseline.pause()
-        watched = self._fill(sources, places, [partial(self._unusual, variant) for variant in variants])
-        pairs = [
-            slot.await_from(source, self._unusual(variant))
-            for slot, source, variant in zip(slots, sources, variants, strict=True)
-            if late
-        ]
-        self._block(self._candidate, slots, places, watched, pairs)
-        slots[watched.index].write(watched.private)
-        if watched.changed or self._changed(sources, watched):
+        watched = self._fill(slots, places, [partial(self._unusual, variant) for variant in variants])
+        self._block(self._candidate, slots, places, watched)
+        timed.failure = timed.failure or self._flush_failure
+        if watched.changed or self._changed(slots, watched):
             timed.failure = timed.failure or "inputs_unchanged"
         private = watched.others | {watched.index: watched.private}
         for number, (place, variant) in enumerate(zip(places, variants, strict=True)):
-            arguments = private.get(number) or sources[number].values()
+            arguments = private.get(number) or slots[number].values()
             timed.record_wrong(self._outputs.wrong_decoy(place, variant, arguments, watched.seeds[number]))
-        self._check_block(timed)
+        self._check_block(timed, places, range(count))
         timed.checked_calls += count
 
     def _unusual(self, variant: Variant) -> list[Any]:
@@ -516,11 +472,11 @@ class Stopwatch:
         return [self._random.getrandbits(62) for _ in slots]
 
     def _changed(self, slots: Sequence[SharedSlot], watched: _Watched) -> bool:
-        """Whether inputs of other slots than the watched one were changed."""
+        """Whether inputs were changed; where the watched slot's are destroyed, those of the others."""
         if self._trusted or self._subject.aliased:
             return False
-        others = watched.others.items()
-        same = all(same_bits(list(slots[number].views), private) for number, private in others)
+        kept = watched.others if self._destroys else watched.others | {watched.index: watched.private}
+        same = all(same_bits(list(slots[number].views), private) for number, private in kept.items())
         return not same or any(sample.changed() for sample in watched.samples.values())
 
     def _block(
@@ -529,29 +485,33 @@ class Stopwatch:
         slots: Sequence[SharedSlot],
         places: Sequence[SharedSlot],
         watched: _Watched | None,
-        late: Sequence[Any] = (),
     ) -> tuple[list[float], float]:
         """One side's block: its times, and the referee's clock around it, in milliseconds.
 
         The clock stops while the referee works and holds the side still. It runs until all processes of the
         side are at rest, so it includes the work of a process that cannot be stopped at once.
-
-        `late`: where each slot's inputs come from while it is called, if they do.
         """
         is_baseline = side is self._baseline
         ours = 0.0  # milliseconds that the referee itself took between the calls and their results' delivery
-        sides.settled(self._device)
         seed = self._random.getrandbits(62)
         message: dict[str, Any] = {"op": "time", "seed": seed, "slots": [slot.arguments for slot in slots]}
-        message |= {"late": list(late)} if late else {}
-        if self._subject.seeded:
-            message["seeds"] = watched.seeds if watched is not None else self._seeds(slots)
+        seeds = watched.seeds if watched is not None else self._seeds(slots)
+        if self._subject.seeded and self._device.type == "cpu":
+            message["seeds"] = seeds
+        releases = Releases(self._kernels, slots, seeds if self._subject.seeded else None)
+        sides.settled(self._device)
+        asked = False
 
-        def places_message() -> list[list[dict[str, Any]]]:
-            nonlocal ours
-            if watched is not None and not (self._trusted or self._subject.aliased):
+        def tell_places(request: dict[str, Any]) -> dict[str, Any] | None:
+            nonlocal ours, asked
+            if asked:
+                return None
+            asked = True
+            releases.end(request)
+            if watched is not None and self._destroys:
                 ours = self._destroy(side, slots, watched)
-            return [list(place.baseline_specs if is_baseline else place.output_specs) for place in places]
+            specs = [place.baseline_specs if is_baseline else place.output_specs for place in places]
+            return {"places": list(map(list, specs))}
 
         seconds = self._settings.call_seconds * len(slots)
         results = [place.baseline if is_baseline else place.outputs for place in places]
@@ -561,7 +521,8 @@ class Stopwatch:
         start = time.perf_counter_ns()
         side.resume()
         try:
-            reply = side.ask(message, seconds=seconds, places=places_message)
+            answers = {"next": releases.next_call, "places": tell_places}
+            reply = side.ask(message, seconds=seconds, answers=answers)
         except (ContestantFailed, ContestantGone) as error:
             if is_baseline:  # no fault of the candidate's
                 raise sides.baseline_failed(error) from None
@@ -574,36 +535,37 @@ class Stopwatch:
         if trouble := self._watch.after():
             self._disturbances.append(trouble)
             self._waited.add(is_baseline)
-        if not is_baseline and self._device.type != "cpu":
-            wrong = flush_failure(self._flush, reply.get("proof"), seed, len(slots))
-            self._flush_failure = self._flush_failure or wrong
+        if not is_baseline:
+            self._releases = releases
+            self._flush_failure = self._flush_failure or (
+                None if self._trusted else releases.flush_failure(seed)
+            )
         return clock.believable_times(reply.get("ms"), len(slots)), host
 
     def _destroy(self, side: Contestant, slots: Sequence[SharedSlot], watched: _Watched) -> float:
         """Compares the watched slot's inputs and overwrites them, while the side is held still. Returns the
         milliseconds from the moment in which all its processes were at rest."""
-        is_baseline = side is self._baseline
         halted = side.halt()
-        began = time.perf_counter_ns()
         same = same_bits(list(slots[watched.index].views), watched.private)
-        watched.changed |= not same and not is_baseline
+        watched.changed |= not same and side is self._candidate
         slots[watched.index].scramble()
-        sides.settled(self._device)
-        self._worked[is_baseline] = (time.perf_counter_ns() - began) / 1e6
         side.resume()
         return (time.perf_counter_ns() - halted) / 1e6
 
-    def _check_block(self, timed: Timed) -> None:
-        """Whether the candidate's block emptied the cache, and had its results when it replied."""
-        timed.failure = timed.failure or self._flush_failure
+    def _check_block(self, timed: Timed, places: Sequence[SharedSlot], calls: Iterable[int]) -> None:
+        """Whether the candidate's block had its results when it replied, and those of these `calls` are what
+        they were when the next one began."""
         if any(arrival.changed() for arrival in self._arrivals):
             timed.failure = timed.failure or "results_late"
+        if not self._trusted and any(self._releases.is_another(call, places[call]) for call in calls):
+            timed.failure = timed.failure or "results_changed"
         self._arrivals.clear()
 
     def _check_outputs(
         self, timed: Timed, slots: Sequence[SharedSlot], places: Sequence[SharedSlot], watched: _Watched
-    ) -> None:
-        """Compares the outputs of a random half of the slots, the watched one always among them.
+    ) -> list[int]:
+        """Compares the outputs of a random half of the slots, the watched one always among them. Returns
+        which ones.
 
         The watched one's output is compared with the reference on its private inputs: inputs changed under
         the baseline and put back are seen.
@@ -615,3 +577,4 @@ class Stopwatch:
         for index in chosen:
             timed.record_wrong(self._outputs.wrong_beside(slots[index], places[index], seeds[index]))
         timed.checked_calls += 1 + len(chosen)
+        return [watched.index, *chosen]

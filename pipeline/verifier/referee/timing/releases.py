@@ -1,0 +1,95 @@
+"""The calls of a block on a GPU, released one after the other, and what a contestant named for each.
+
+Before a block every slot's inputs are masked, each with a secret key of its own. The contestant gets the key
+of a call, and its seed, when it has named the digest of the call before. So a call's work lies between its
+key and its digest: a result that is computed later, all calls' at once say, is not the one that was named,
+and before the key nothing is known of the inputs. None of this needs a word of the loop's: see
+`contestant.between_calls` for the masks and digests.
+
+With each digest comes the proof of the flushes so far, which the referee makes again. A wrong proof has two
+causes. Work was left out: then it is that of an earlier step, or none. Or the numbers were overwritten: a
+kernel that writes past the end of its result reaches memory of its own process, the flush's too. That is a
+fault of an honest program, and no accusation.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from kernelproof.verifier.contestant.between_calls import Flush, Release, compiled
+from kernelproof.verifier.referee import sides
+from kernelproof.verifier.workers.shared_memory import SharedSlot
+
+LEFT_OUT, OVERWRITTEN = "cache_emptied", "cache_overwritten"
+
+
+class Kernels:
+    """What the referee needs to do what a contestant's process has to do between calls."""
+
+    def __init__(self, device: torch.device) -> None:
+        cubin = compiled(device)
+        self.flush = Flush(sides.flush_bytes(device), device, cubin, held_us=0)
+        self.release = Release(device, cubin) if cubin else None
+        """None on a CPU: there all inputs lie readable."""
+
+
+class Releases:
+    """Of one block."""
+
+    def __init__(self, kernels: Kernels, slots: Sequence[SharedSlot], seeds: Sequence[int] | None) -> None:
+        """Masks the slots' inputs. `seeds`: of torch's generators, for each call."""
+        self._kernels, self._seeds = kernels, seeds
+        self._keys: list[int] = []
+        self._fixed: list[dict[str, Any]] = []
+        """What was named for each call, by the contestant's word."""
+        self._ended = False
+        if kernels.release is not None:
+            self._keys = [secrets.randbits(128) for _ in slots]
+            for slot, key in zip(slots, self._keys, strict=True):
+                kernels.release.mask(slot.views, key)
+
+    def next_call(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """The answer to a request for the next call; None when there is none."""
+        self._take(request)
+        call = len(self._fixed)
+        if self._ended or call >= len(self._keys):
+            return None
+        return {"key": self._keys[call], "seed": None if self._seeds is None else self._seeds[call]}
+
+    def end(self, request: dict[str, Any]) -> None:
+        """For a request for the places: no call is released to who knows them."""
+        self._take(request)
+        self._ended = True
+
+    def _take(self, request: dict[str, Any]) -> None:
+        if not self._ended and isinstance(fixed := request.get("fixed"), dict):
+            self._fixed.append(fixed)
+
+    def is_another(self, call: int, place: SharedSlot) -> bool:
+        """Whether the result of a call is not the one that was named for it."""
+        release = self._kernels.release
+        if release is None:
+            return False
+        return call >= len(self._fixed) or self._fixed[call].get("digest") != release.digest(place.outputs)
+
+    def flush_failure(self, seed: int) -> str | None:
+        """What is wrong with the proofs of the flushes from `seed`; None when all are right. `LEFT_OUT`: one
+        is that of fewer flushes, or is no number, which only a runner that was tampered with sends. Else
+        `OVERWRITTEN`."""
+        if self._kernels.release is None:
+            return None
+        proofs = [fixed.get("proof") for fixed in self._fixed]
+        if len(proofs) != len(self._keys):
+            return LEFT_OUT
+        right = []
+        self._kernels.flush.begin(seed)
+        for proof in proofs:
+            right.append(self._kernels.flush.proof)
+            self._kernels.flush()
+            if proof != self._kernels.flush.proof:
+                return OVERWRITTEN if isinstance(proof, int) and proof not in right else LEFT_OUT
+        return None
