@@ -9,9 +9,9 @@ random half of the calls of every round are compared with the baseline's on the 
 
 One secret slot of each round is watched: its inputs also lie in memory that no contestant can reach. On a CPU
 they are destroyed when all calls are made, before the places of the results are told. Results computed only
-when they are copied have nothing to come from. On a GPU `Releases` sees to that. And some rounds are decoys: they look like the others, but
-their inputs are the trials' variants, and their times do not count. A shortcut that is right for drawn
-inputs only gives wrong results in them.
+when they are copied have nothing to come from. On a GPU `Releases` sees to that. And some rounds are decoys:
+they look like the others, but their inputs are the trials' variants, and their times do not count. A shortcut
+that is right for drawn inputs only gives wrong results in them.
 
 `Blocks` says how many calls a block holds: one of two numbers, at random. A candidate that does not know how
 many calls come cannot spread over them the time that it hides. Example: where candidate and baseline take
