@@ -1,8 +1,9 @@
-"""How cold the flush leaves the cache, and what work begun beside it gains: ``python -m benchmarks.flush``.
+"""What happens between two calls on a GPU: ``python -m benchmarks.flush``.
 
-Needs a GPU. Prints microseconds, medians, after the work was queued behind a kernel that waits, so launches
-cost nothing. Also prints how many times as fast 16 calls are when all of them may begin at once: so much a
-candidate can gain that finds all inputs of a block before its first call.
+Needs a GPU. Prints how cold the flush leaves the cache, what work begun beside it gains, and what it costs to
+unmask inputs and to digest results: microseconds, medians, after the work was queued behind a kernel that
+waits, so launches cost nothing. Also prints how many times as fast 16 calls are when all of them may begin at
+once: so much a candidate would gain that finds all inputs of a block before its first call.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import torch
 
-from kernelproof.verifier.contestant.between_calls import Flush, compiled
+from kernelproof.verifier.contestant.between_calls import Flush, Release, compiled
 from kernelproof.verifier.referee import sides
 
 SOURCE = r"""
@@ -131,6 +132,13 @@ def print_cold(flush: Work, device: torch.device) -> None:
         print(f"gather from {megabytes} MB: {plain:.1f} us, with evict_last {kept:.1f} us")
 
 
+def print_release(release: Release, device: torch.device) -> None:
+    for megabytes in (1, 16, 256, 1024):
+        value = torch.zeros(megabytes << 18, device=device)
+        unmask, digest = took_us(partial(release.mask, [value], 1)), took_us(partial(release.digest, [value]))
+        print(f"{megabytes} MB: unmasked in {unmask:.1f} us, digested in {digest:.1f} us")
+
+
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
     device = torch.device(torch.cuda.current_device())
@@ -141,6 +149,7 @@ def main() -> None:
     print(f"flush: {took_us(flush):.1f} us; without holding the device longer: {took_us(bare):.1f} us")
     with torch.no_grad():
         print_cold(flush, device)
+        print_release(Release(device, compiled(device)), device)
         for name, (forward, shape) in programs(device).items():
             calls: list[Work] = [partial(forward, torch.randn(*shape, device=device)) for _ in range(16)]
             behind, early = beside(flush, calls[0])
