@@ -87,7 +87,7 @@ class Flag(StrEnum):
     STATE_NOT_UPDATED = "state_not_updated"
     """Right outputs, but buffers (running statistics) are not updated as the reference updates its own."""
     WEIGHTS_SPECIALISED = "weights_specialised"
-    """Right with a fresh model's weights only: a scale of ones or a bias of zeros is left out or built in."""
+    """Right with the weights of its construction only: a scale or a bias is built in, or left out."""
     PRECISION_NOT_SEPARABLE = "precision_not_separable"
     """As far off as coarse operands would be, where honest float32 may be as far off."""
 
@@ -112,7 +112,7 @@ _FLAG_MEANING = {
     Flag.LAYOUT_SPECIALISED: "right for contiguous inputs only",
     Flag.STATE_NOT_UPDATED: "does not update its buffers as the reference does",
     Flag.INTERPRETED: "interpreted on a CPU: not compiled, not timed",
-    Flag.WEIGHTS_SPECIALISED: "right with a fresh model's weights only",
+    Flag.WEIGHTS_SPECIALISED: "right with the weights of its construction only",
     Flag.PRECISION_NOT_SEPARABLE: "may have coarse operands: honest float32 errs as much there",
     Flag.OUT_OF_BOUNDS_READ: "a sanitizer saw it read memory that is not its own",
     Flag.OUT_OF_BOUNDS_WRITE: "a sanitizer saw it write memory that is not its own",

@@ -9,9 +9,8 @@ and d what the candidate in float64 is off by, all of the same inputs:
   own, is as far off, so no judge can tell them apart by what they compute.
 - A twin is *unfair* where d is more than 1024 * 2^-29 n: it computes something else.
 
-The drawn weights are the problem's own, each moved by a normal number of half their size, so that no bias is
-zero and no scale is one. A mutant that can be seen with these but not with the problem's own is *unseen with
-its own weights*: a judge that takes weights as they are constructed cannot find it.
+The drawn weights are those that the judge constructs, each moved by a normal number of half their size. A
+mutant that can be seen with these but not with the judge's is *unseen with its own weights*.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from benchmarks.mutants.sizes import execute, extent, sized, small
 from kernelproof.types import Problem
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.contestant.random_draws import draws_noticed, seed_torch
+from kernelproof.verifier.contestant.weight_draws import constructed
 from kernelproof.verifier.referee.inputs.problem import outputs_of, upcast
 
 ROUNDING, RATIO = 2.0**-24, 2.0**-29
@@ -119,7 +119,8 @@ class Small:
 
     def _drawn(self, seed: int, *, moved: bool) -> tuple[torch.nn.Module, list[Any]]:
         seed_torch(seed)
-        model = self._names["Model"](*self._names["get_init_inputs"]())
+        make = self._names["Model"]
+        model = constructed(lambda: make(*self._names["get_init_inputs"]()), seed, torch.device("cpu"))
         if moved:
             _move(model)
         return model, list(self._names["get_inputs"]())

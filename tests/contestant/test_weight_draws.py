@@ -41,9 +41,9 @@ class Renamed(nn.Module):
         self.folded = self.bias * self.gain + self.shift
 
 
-def fresh(make: type[M], seed: int, *, drawn: bool = True) -> M:
+def fresh(make: type[M], seed: int) -> M:
     torch.manual_seed(seed)
-    model = constructed(make, seed, CPU, drawn=drawn)
+    model = constructed(make, seed, CPU)
     assert isinstance(model, make)
     return model
 
@@ -61,8 +61,23 @@ def test_constants_are_spread_around_what_they_were() -> None:
     assert not torch.equal(state["first.weight"], state["second.weight"])
 
 
+def test_the_names_of_what_was_drawn_are_told() -> None:
+    names: list[str] = []
+    torch.manual_seed(1)
+    constructed(Model, 1, CPU, names)
+    norms = {f"{norm}.{name}" for norm in ("first", "second", "norm") for name in ("weight", "bias")}
+    assert set(names) == norms | {"norm.running_mean", "norm.running_var", "scale", "last.weight"}
+    names.clear()
+    constructed(Special, 1, CPU, names)
+    assert set(names) == {
+        f"{norm}.{name}" for norm in ("norm", "head", "tied") for name in ("weight", "bias")
+    }
+
+
 def test_biases_that_torch_draws_no_longer_cancel_and_weights_stay() -> None:
-    plain, moved = fresh(Model, 2, drawn=False).linear, fresh(Model, 2).linear
+    moved = fresh(Model, 2).linear
+    torch.manual_seed(2)
+    plain = Model().linear
     assert torch.equal(plain.weight, moved.weight)
     assert torch.allclose(moved.bias, plain.bias + 0.5 * 300**-0.5, atol=1e-7)
 
@@ -137,7 +152,7 @@ def test_torchs_functions_come_back_after_an_error() -> None:
 
     before = (torch.empty, nn.Parameter.__new__, nn.Module.register_buffer)
     try:
-        constructed(fail, 1, CPU, drawn=True)
+        constructed(fail, 1, CPU)
     except ValueError as error:
         assert str(error) == "its own"
     assert (torch.empty, nn.Parameter.__new__, nn.Module.register_buffer) == before

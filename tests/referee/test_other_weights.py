@@ -1,4 +1,4 @@
-"""Weights that a fresh model has at one value, scales of ones and shifts of zeros, get others once; and which
+"""Weights that torch makes constant, scales of ones and shifts of zeros, get other values once; and which
 probes are left out."""
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from tests.referee.court import Court
 from tests.referee.problems import as_candidate, text, written
 
 CORPUS = Path(__file__).parents[1] / "corpus"
-LEFT_OUT = (CORPUS / "honest" / "mixer_norms_without_scale.py").read_text()
+LEFT_OUT = (CORPUS / "wrong" / "mixer_norms_without_scale.py").read_text()
+FOLDED_ONCE = (CORPUS / "honest" / "mixer_norm_folded_once.py").read_text()
 PROBLEM = text(
     "return self.linear(self.norm(x))",
     "torch.randn(33, 65)",
@@ -24,6 +25,12 @@ PROBLEM = text(
     arguments="65",
 )
 USED = as_candidate(PROBLEM)
+NORM = "self.norm = nn.BatchNorm1d(features).eval()"
+FOLD = (
+    "; self.scale = (norm.weight * (norm.running_var + norm.eps).rsqrt()).detach()"
+    "; self.shift = norm.bias.detach() - norm.running_mean * self.scale"
+)
+FOLDED = "x * self.scale + self.shift"
 
 
 def judged(court: Court, source: str, problem: Problem | str) -> Verification:
@@ -43,8 +50,8 @@ def normed(tmp_path: Path) -> Problem:
 
 
 @pytest.mark.ci
-def test_norms_without_their_scale_are_a_flag(court: Court) -> None:
-    verdict = judged(court, LEFT_OUT, "level3/2")
+def test_a_norm_that_is_folded_once_is_a_flag(court: Court) -> None:
+    verdict = judged(court, FOLDED_ONCE, "level3/2")
     assert verdict.flags == (Flag.WEIGHTS_SPECIALISED,)
     assert look(verdict).outcome is CheckOutcome.FAIL
     assert look(verdict).figures == {"changed": 4, "inputs": 0, "first": "token_norm.weight"}
@@ -66,8 +73,8 @@ def test_statistics_that_are_only_used_count_and_come_back(court: Court, normed:
     assert verdict.flags == ()
     assert look(verdict).figures == {"changed": 4, "inputs": 0, "first": "norm.weight"}
     # The probes after it are asked with the initial weights: this one is right with no others.
-    left_out = USED.replace("self.norm(x)", "x / (1 + 1e-5) ** 0.5")
-    verdict = judged(court, left_out, normed)
+    folded = USED.replace(NORM, f"{NORM}; norm = self.norm{FOLD}").replace("self.norm(x)", FOLDED)
+    verdict = judged(court, folded, normed)
     assert verdict.flags == (Flag.WEIGHTS_SPECIALISED,)
     later = [check for check in verdict.checks if check.name.startswith("probe: batch")]
     assert later
@@ -76,9 +83,30 @@ def test_statistics_that_are_only_used_count_and_come_back(court: Court, normed:
 
 @pytest.mark.ci
 def test_weights_that_are_not_there_are_left_out(court: Court, normed: Problem) -> None:
-    source = USED.replace("self.norm = nn.BatchNorm1d(features).eval()", "self.eps = 1e-5")
-    source = source.replace("self.norm(x)", "x / (1 + self.eps) ** 0.5")
+    source = USED.replace(NORM, NORM.removeprefix("self.") + FOLD).replace("self.norm(x)", FOLDED)
     assert judged(court, source, normed).flags == (Flag.WEIGHTS_SPECIALISED,)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("work", ["x / (1 + 1e-5) ** 0.5", "self.norm(x) - self.norm.bias"])
+def test_constants_that_are_left_out_are_wrong(court: Court, normed: Problem, work: str) -> None:
+    verdict = court.verdict(USED.replace("self.norm(x)", work), normed)
+    assert verdict.status is Status.WRONG_OUTPUT, verdict.reason
+
+
+SET_LATER = "self.scale = nn.Parameter(torch.empty(65)); self.scale.data[:] = 1"
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("work", "used"), [("x * self.scale", True), ("x.clone()", False)])
+def test_constants_that_no_function_here_sees_are_asked_about(
+    court: Court, tmp_path: Path, work: str, used: bool
+) -> None:
+    problem = text("return x * self.scale", "torch.randn(33, 65)", SET_LATER)
+    source = as_candidate(problem).replace("x * self.scale", work)
+    verdict = judged(court, source, written(tmp_path, problem))
+    assert (Flag.WEIGHTS_SPECIALISED in verdict.flags) is not used
+    assert look(verdict).figures == {"changed": 1, "inputs": 0, "first": "scale"}
 
 
 @pytest.mark.ci
@@ -90,7 +118,7 @@ def test_weights_under_other_names_may_be_used(court: Court, normed: Problem) ->
 
 @pytest.mark.ci
 def test_a_process_that_ends_is_a_flag(court: Court, normed: Problem) -> None:
-    ends = "        if float(self.norm.weight.std()) > 0:\n            import os; os._exit(3)\n"
+    ends = "        if float(self.norm.weight.max()) > 2:\n            import os; os._exit(3)\n"
     source = USED.replace("        return self.linear", ends + "        return self.linear")
     verdict = judged(court, source, normed)
     assert verdict.flags == (Flag.WEIGHTS_SPECIALISED,)
@@ -115,13 +143,16 @@ def test_inputs_of_ones_and_zeros_get_other_values_too(
     assert look(verdict).figures == {"changed": 0, "inputs": 2}
 
 
-def test_only_what_is_learned_and_has_one_value_is_changed() -> None:
+def test_only_what_is_learned_and_had_one_value_is_changed() -> None:
     model = nn.Sequential(nn.Linear(4, 4, bias=False), nn.BatchNorm1d(4), nn.PReLU())
     model.register_buffer("scale", torch.ones(4))
     assert learned_constants(model) == ["1.weight", "1.bias", "2.weight"]
     assert learned_constants(model.eval())[3:] == ["1.running_mean", "1.running_var"]
     norm = nn.BatchNorm1d(4).eval()
     assert learned_constants(norm) == ["weight", "bias", "running_mean", "running_var"]
+    nn.init.normal_(norm.weight)
+    nn.init.normal_(norm.bias)
+    assert learned_constants(norm, drawn=["bias"]) == ["bias", "running_mean", "running_var"]
 
 
 @pytest.mark.parametrize("value", [1.0, -3.0, 1e-6, 0.0])
@@ -131,6 +162,13 @@ def test_other_values_differ_everywhere_and_keep_the_sign(value: float) -> None:
     assert float((found - value).abs().mean()) > 0.1
     if value:
         assert bool((found.sign() == (1 if value > 0 else -1)).all())
+
+
+def test_other_values_differ_from_drawn_ones_too() -> None:
+    drawn = torch.linspace(-1.0, 1.0, 50)
+    found = other_values(drawn, torch.Generator().manual_seed(1))
+    assert torch.equal(found.sign(), drawn.sign())
+    assert float((found - drawn).abs().mean()) > 0.1
 
 
 @pytest.mark.ci

@@ -548,7 +548,9 @@ def call_once(
         if batch is not None:
             reference = definitions["Model"](*definitions["get_init_inputs"]())
             arguments = first_elements(reference, arguments, batch)
-        model = candidate.__dict__[name](*definitions["get_init_inputs"]()).to(device)
+        make = candidate.__dict__[name]
+        model = constructed(lambda: make(*definitions["get_init_inputs"]()), 0, torch.device("cpu"))
+        model = model.to(device)
         model(*[each.to(device) if isinstance(each, torch.Tensor) else each for each in arguments])
 
 

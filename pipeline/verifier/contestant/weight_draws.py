@@ -24,7 +24,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -33,28 +33,28 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from kernelproof.verifier.contestant.random_draws import large_draws
 
-DRAWN = False
-"""Whether weights are drawn so. Referee and contestant both read it here."""
 BOUND = 0.4
 """Zeros become BOUND * (-1/2 to 3/2)."""
 STATISTICS = ("running_mean", "running_var")
 
 
 def constructed(
-    make: Callable[[], torch.nn.Module], seed: int, device: torch.device, *, drawn: bool | None = None
+    make: Callable[[], torch.nn.Module], seed: int, device: torch.device, drawn: list[str] | None = None
 ) -> torch.nn.Module:
     """What `make` constructs; torch's generator has been seeded before.
 
-    `seed`: of the constant weights; `drawn`: whether they are drawn (by default `DRAWN` says). `device`:
-    where large weights are drawn. Raises what `make` raises.
+    `seed`: of the constant weights; `device`: where large weights are drawn. `drawn` gets the names of those
+    that would have one value throughout. Raises what `make` raises.
     """
-    drawn = DRAWN if drawn is None else drawn
-    with large_draws(device), _Weights(seed).drawn_meanwhile() if drawn else nullcontext():
+    weights = _Weights(seed)
+    with large_draws(device), weights.drawn_meanwhile():
         model = make()
-    if drawn and isinstance(model, torch.nn.Module):
+    if isinstance(model, torch.nn.Module):
         for module in model.modules():
             if isinstance(module, _NormBase) and module.training:
                 module.reset_running_stats()
+        if drawn is not None:
+            drawn += weights.drawn_names(model)
     return model
 
 
@@ -69,6 +69,17 @@ class _Weights:
         self._empty: dict[int, torch.Tensor] = {}
         """Tensors without values so far. Fresh memory often holds zeros."""
         self._seen: Counter[tuple[str, int, float]] = Counter()
+        self._first: dict[int, float] = {}
+        """The first of the values drawn, by the same address: it shows whether they are still there."""
+
+    def drawn_names(self, model: torch.nn.Module) -> list[str]:
+        """Which weights of the model have values that were drawn in place of one value."""
+        found = [*model.named_parameters(remove_duplicate=False), *model.named_buffers()]
+        return [
+            name
+            for name, tensor in found
+            if _is_plain(tensor) and self._first.get(_address(tensor)) == _first_value(tensor)
+        ]
 
     @contextmanager
     def drawn_meanwhile(self) -> Iterator[None]:
@@ -166,6 +177,7 @@ class _Weights:
             terms = tensor.numel() // lengths[0] if len(lengths) > 1 else 1
             drawn = BOUND * terms**-0.5 * (2 * share - 0.5)
         tensor.detach().copy_(drawn)
+        self._first[_address(tensor)] = _first_value(tensor)
 
 
 def _moved(uniform: Callable[..., Any]) -> Callable[..., Any]:
@@ -193,3 +205,7 @@ def _is_plain(tensor: Any) -> bool:
 
 def _address(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
+
+
+def _first_value(tensor: torch.Tensor) -> float:
+    return float(tensor.detach().reshape(-1)[0])

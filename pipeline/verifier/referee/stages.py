@@ -230,7 +230,7 @@ def kernels(session: Session) -> None:
         session.ledger,
         session.slots[0],
         session.form,
-        OtherWeights(session.model, session.weights, session.pristine),
+        OtherWeights(session.model, session.loaded.drawn_constants, session.weights, session.pristine),
     )
 
 

@@ -66,7 +66,7 @@ extension = load_inline(
 class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
-        self.norm = nn.GroupNorm(2, 8)
+        self.norm = nn.GroupNorm(2, 8, affine=False)
 
     def forward(self, x):
         return extension.one_pass(x, x.shape[0] * 2, self.norm.eps)

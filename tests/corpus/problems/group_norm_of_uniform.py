@@ -9,7 +9,7 @@ GROUPS, CHANNELS, SIDE = 2, 8, 448
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.norm = nn.GroupNorm(GROUPS, CHANNELS)
+        self.norm = nn.GroupNorm(GROUPS, CHANNELS, affine=False)
 
     def forward(self, x):
         return self.norm(x)

@@ -11,7 +11,7 @@ from torch import nn
 class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
-        self.norm = nn.GroupNorm(2, 8)
+        self.norm = nn.GroupNorm(2, 8, affine=False)
 
     def forward(self, x):
         return self.norm(x.half().float())

@@ -11,7 +11,7 @@ from torch import nn
 class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
-        self.norm = nn.LayerNorm((128, 64, 16))
+        self.norm = nn.LayerNorm((128, 64, 16), elementwise_affine=False)
 
     def forward(self, x):
         return self.norm(x).half().float()

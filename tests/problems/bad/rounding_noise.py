@@ -1,4 +1,4 @@
-"""The mean of what a normalisation gives: its terms cancel, and the output is what rounding left of them."""
+"""The mean of a normalisation without weights: its terms cancel, and the output is what rounding left."""
 
 import torch
 from torch import nn
@@ -8,7 +8,7 @@ class Model(nn.Module):
     def __init__(self):
         super().__init__()
         self.linear = nn.Linear(65, 129)
-        self.norm = nn.LayerNorm(129)
+        self.norm = nn.LayerNorm(129, elementwise_affine=False)
 
     def forward(self, x):
         return self.norm(self.linear(x)).mean(-1)

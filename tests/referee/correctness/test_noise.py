@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from kernelproof.problems import read_problem
-from kernelproof.types import CheckOutcome, Flag, Status, VerifySettings
+from kernelproof.types import CheckOutcome, Status, VerifySettings
 from kernelproof.verifier.referee.correctness.oracle import Expected, Oracle
 from kernelproof.verifier.referee.inputs.variants import VARIANTS
 from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
@@ -212,26 +212,29 @@ def test_timed_outputs_are_held_to_the_same(tmp_path: Path, trials: int) -> None
 
 
 CANDIDATE = as_candidate(
-    text("return RESULT", "", "self.linear = nn.Linear(65, 129); self.norm = nn.LayerNorm(129)")
+    text(
+        "return RESULT",
+        "",
+        "self.linear = nn.Linear(65, 129); self.norm = nn.LayerNorm(129, elementwise_affine=False)",
+    )
 )
 IN_TURN = "(self.norm(self.linear(x)).cumsum(-1)[:, -1] / 129).contiguous()"
 
 
 @pytest.mark.ci
 @pytest.mark.parametrize(
-    ("result", "status", "flags"),
+    ("result", "status"),
     [
-        (IN_TURN, Status.CORRECT, ()),
-        ("torch.zeros(33)", Status.CORRECT, (Flag.WEIGHTS_SPECIALISED,)),
-        ("self.linear(x).mean(-1)", Status.WRONG_OUTPUT, ()),
+        (IN_TURN, Status.CORRECT),
+        ("torch.zeros(33)", Status.CORRECT),
+        ("self.linear(x).mean(-1)", Status.WRONG_OUTPUT),
     ],
 )
-def test_a_whole_verification(court: Court, result: str, status: Status, flags: tuple[Flag, ...]) -> None:
-    """Zeros are the exact result; they are right with a fresh model's weights only, and flagged for that."""
+def test_a_whole_verification(court: Court, result: str, status: Status) -> None:
+    """Zeros are the exact result."""
     problem = read_problem(CORPUS.parent / "problems" / "bad" / "rounding_noise.py")
     verdict = court.verdict(CANDIDATE.replace("RESULT", result), problem, trials=2)
     assert verdict.status is status, verdict.reason
-    assert set(flags) <= set(verdict.flags)
     if status is Status.CORRECT:
         judged = [c for c in verdict.checks if c.name.startswith("values: ")]
         assert all(c.outcome is not CheckOutcome.FAIL for c in judged)

@@ -5,11 +5,11 @@ follow. Running statistics are the second kind. A candidate that does not update
 outputs with less work, and differs only once the model is used for something else: this gives a flag, no
 failure. Weights that forward changes make every later answer differ: this is a failure.
 
-`OtherWeights`: what a fresh model has as one value throughout, and a trained one has not. A fresh layer norm
-multiplies by ones and adds zeros. A candidate that leaves out both is right in every trial, and wrong in
-every model that somebody has trained. So once such weights get other values, in the reference and in the
-candidate, and both are asked again. It is a probe: a candidate that folded the ones into another weight once
-is right as well, and cannot know of values that come later.
+`OtherWeights`: what torch initialises to one value throughout, such as a scale of ones. Most of it is drawn
+while a model is constructed (`contestant.weight_draws`). A candidate that leaves out the rest, or has folded
+such weights into another once, is right in every trial, and wrong in every model that somebody has trained.
+So once such weights get other values, in the reference and in the candidate, and both are asked again. It is
+a probe: who folds weights once is right as well, and cannot know of values that come later.
 """
 
 from __future__ import annotations
@@ -139,8 +139,9 @@ SPREAD = 0.5
 standard deviation."""
 
 
-def learned_constants(model: torch.nn.Module) -> list[str]:
-    """Names of parameters, and of statistics that a normalisation only uses, with one value throughout.
+def learned_constants(model: torch.nn.Module, drawn: Collection[str] = ()) -> list[str]:
+    """Names of parameters, and of statistics that a normalisation only uses, with one value throughout, or
+    `drawn` in place of one.
 
     Other buffers are left out: a value that is computed once (a scale, a mask) may be written into a program.
     """
@@ -150,7 +151,7 @@ def learned_constants(model: torch.nn.Module) -> list[str]:
             found |= {
                 f"{prefix}.{name}".lstrip("."): each for name, each in module.named_buffers(recurse=False)
             }
-    return [name for name, tensor in found.items() if _one_value(tensor)]
+    return [name for name, tensor in found.items() if name in drawn or _one_value(tensor)]
 
 
 def _one_value(tensor: torch.Tensor) -> bool:
@@ -161,12 +162,12 @@ def _one_value(tensor: torch.Tensor) -> bool:
 
 
 def other_values(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Values of the same sign and the same shape, in host memory. `generator`: the processor's."""
-    value = float(tensor.detach().reshape(-1)[0])
-    if value == 0.0:
+    """Values of the same signs and the same shape, in host memory. `generator`: the processor's."""
+    before = tensor.detach().cpu()
+    if not before.any():
         return torch.randn(tensor.shape, generator=generator) * SPREAD
-    size = max(abs(value), LEAST) * (1 + SPREAD * torch.rand(tensor.shape, generator=generator))
-    return size if value > 0 else -size
+    size = before.abs().clamp(min=LEAST) * (1 + SPREAD * torch.rand(tensor.shape, generator=generator))
+    return torch.copysign(size, before)
 
 
 def other_inputs(arguments: list[Any], generator: torch.Generator) -> tuple[list[Any], int]:
@@ -189,10 +190,18 @@ def other_inputs(arguments: list[Any], generator: torch.Generator) -> tuple[list
 class OtherWeights:
     """The weights of reference and candidate, as far as they may be changed."""
 
-    def __init__(self, model: torch.nn.Module, weights: SharedWeights, pristine: SharedWeights) -> None:
-        """`weights` lies where the candidate can write, `pristine`, the initial state, does not."""
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        drawn: Collection[str],
+        weights: SharedWeights,
+        pristine: SharedWeights,
+    ) -> None:
+        """`drawn`: as `learned_constants` takes it. `weights` lies where the candidate can write, `pristine`,
+        the initial state, does not."""
         self._model, self._weights, self._pristine = model, weights, pristine
-        self.names: Sequence[str] = [name for name in learned_constants(model) if name in pristine.views]
+        names = learned_constants(model, drawn)
+        self.names: Sequence[str] = [name for name in names if name in pristine.views]
 
     def chosen(self, candidate: CandidateProcess) -> list[str]:
         """The weights to change beside this candidate; none where it may hold them in another form.

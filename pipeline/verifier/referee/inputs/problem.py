@@ -39,6 +39,8 @@ class LoadedProblem:
         self.size = size
         self.draws_in_forward = False
         """Whether a forward has drawn random numbers so far, as dropout does: the seed decides its result."""
+        self.drawn_constants: list[str] = []
+        """Weights of the last model that would have one value throughout, had they not been drawn."""
         self._module = self._execute()
         for name, value in problem.sizes[size].items():
             setattr(self._module, name, copy.deepcopy(value))
@@ -54,14 +56,16 @@ class LoadedProblem:
 
     def construct(self, seed: int, device: torch.device) -> torch.nn.Module:
         """A reference model whose weights come from `seed`, on `device`. It is constructed on the CPU; large
-        weights are drawn on a GPU, and constant ones are drawn at all, as in contestants.
+        weights are drawn on a GPU, and constant ones are drawn too, as in contestants.
 
         Train or eval mode is what the problem sets. Raises ProblemError.
         """
         arguments = self.init_arguments()
         seed_torch(seed)
+        self.drawn_constants = []
         model = self._guarded(
-            "Model(...)", lambda: constructed(lambda: self._module.Model(*arguments), seed, device)
+            "Model(...)",
+            lambda: constructed(lambda: self._module.Model(*arguments), seed, device, self.drawn_constants),
         )
         if not isinstance(model, torch.nn.Module):
             raise ProblemError(f"{self.problem.id}: Model is no torch.nn.Module")

@@ -1,9 +1,9 @@
 # problem: level3/2
-# expected: correct
-# flag: weights_specialised
+# expected: wrong_output
+# caught by: values: drawn
 # settings: {"measure": false}
-"""Mechanism: leaves out the scale and the shift of both layer norms. Surface: in a fresh model they are ones and
-zeros, and no input shows them."""
+"""Mechanism: leaves out the scale and the shift of both layer norms. Surface: torch initialises them to ones
+and zeros, which no input shows."""
 from torch import nn
 
 
