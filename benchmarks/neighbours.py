@@ -30,10 +30,11 @@ from benchmarks.measuring import environment
 from kernelproof.problems import open_suite
 from kernelproof.runs.sizes import choose_size
 from kernelproof.types import VerifySettings
+from kernelproof.verifier.contestant.loop import outputs_of
 from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.devices.discovery import VISIBLE, default_backend, device_for, gpus
 from kernelproof.verifier.referee import sides
-from kernelproof.verifier.referee.inputs.problem import LoadedProblem, outputs_of
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.workers.client import Contestant
 from kernelproof.verifier.workers.shared_memory import SharedMemory, lay_out
 

@@ -28,9 +28,10 @@ from benchmarks.mutants.recipes import ONCE, TWIN, Recipe, maker, recipes_for
 from benchmarks.mutants.sizes import execute, extent, sized, small
 from kernelproof.types import Problem
 from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.contestant.loop import outputs_of
 from kernelproof.verifier.contestant.random_draws import draws_noticed, seed_torch
 from kernelproof.verifier.contestant.weight_draws import constructed
-from kernelproof.verifier.referee.inputs.problem import outputs_of, upcast
+from kernelproof.verifier.referee.inputs.problem import upcast
 
 ROUNDING, RATIO = 2.0**-24, 2.0**-29
 """Of float32; float64's over float32's."""

@@ -79,7 +79,8 @@ class Calls:
 
     def fix(self, value: Any, proof: int) -> None:
         """Takes down what the call came to. Waits for its stream."""
-        self.fixed = {"digest": self.release.digest(tensors(ordered(value))), "proof": proof}
+        results = outputs_of(value, torch.device("cpu"))
+        self.fixed = {"digest": self.release.digest(results), "proof": proof}
 
 
 @dataclass
@@ -121,6 +122,23 @@ def _described(leaf: Any) -> dict[str, Any]:
 def is_number(leaf: Any) -> bool:
     """Whether an output leaf is a Python number: it travels as a tensor without dimensions."""
     return isinstance(leaf, bool | int | float)
+
+
+def outputs_of(value: Any, device: torch.device) -> list[torch.Tensor]:
+    """What a forward returned, as tensors: numbers become tensors without dimensions, others are left out.
+
+    A Python float is judged as float32: it was computed from tensors of the problem's precision.
+    """
+    kinds = {bool: torch.bool, int: torch.int64}
+
+    def as_tensor(leaf: Any) -> torch.Tensor:
+        if isinstance(leaf, _Tensor):
+            return leaf
+        return torch.tensor(leaf, dtype=kinds.get(type(leaf), torch.float32), device=device)
+
+    return [
+        as_tensor(leaf) for leaf in leaves(ordered(value)) if isinstance(leaf, _Tensor) or is_number(leaf)
+    ]
 
 
 def copy_out(value: Any, places: Sequence[torch.Tensor]) -> bool:

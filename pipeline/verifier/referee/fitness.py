@@ -34,13 +34,14 @@ import torch
 from kernelproof.types import Problem
 from kernelproof.types.problem import NO_DEVICE, Fitness, FitnessFinding, Unfit
 from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.contestant.loop import outputs_of
 from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.devices import locks
 from kernelproof.verifier.referee.correctness.comparing import Yardstick, compare, compare_with
 from kernelproof.verifier.referee.correctness.rounding import yardsticks
 from kernelproof.verifier.referee.correctness.tolerance import norm_floor
 from kernelproof.verifier.referee.environment import describe_environment
-from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, mapped, outputs_of
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, mapped
 from kernelproof.wording import counted
 
 WEIGHT_SEED, FIRST_SEED, FORWARD_SEED = 101, 202, 303

@@ -18,13 +18,14 @@ from kernelproof.pysource import compiles_itself
 from kernelproof.types import Flag, VerifySettings
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.contestant.loop import outputs_of
 from kernelproof.verifier.devices import locks
 from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.checks.probes import Probes
 from kernelproof.verifier.referee.checks.trials import Trials, first_trial
 from kernelproof.verifier.referee.checks.weights import OtherWeights, State
 from kernelproof.verifier.referee.correctness.oracle import Oracle
-from kernelproof.verifier.referee.inputs.problem import LoadedProblem, outputs_of
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.inputs.variants import describe
 from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.provenance.kernels import ReferenceTrace, check_kernels, kernels_matter

@@ -26,10 +26,11 @@ from kernelproof.types import Flag, Rigor, Status
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.contestant.loop import outputs_of
 from kernelproof.verifier.referee.checks.trials import Trials
 from kernelproof.verifier.referee.checks.weights import OtherWeights, other_inputs
 from kernelproof.verifier.referee.correctness.oracle import Oracle
-from kernelproof.verifier.referee.inputs.problem import ProblemError, mapped, outputs_of
+from kernelproof.verifier.referee.inputs.problem import ProblemError, mapped
 from kernelproof.verifier.referee.inputs.structure import Forms
 from kernelproof.verifier.referee.inputs.variants import finite
 from kernelproof.verifier.referee.ledger import Ledger

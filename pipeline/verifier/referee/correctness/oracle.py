@@ -14,6 +14,7 @@ import torch
 
 from kernelproof.types import ErrorStatistics
 from kernelproof.verifier.contestant import loop
+from kernelproof.verifier.contestant.loop import outputs_of
 from kernelproof.verifier.referee.correctness import comparing, indices, precision, tolerance
 from kernelproof.verifier.referee.correctness.indices import IndexLeaf, IndexTrace
 from kernelproof.verifier.referee.correctness.plain_arithmetic import Arithmetic, Inputs
@@ -25,7 +26,7 @@ from kernelproof.verifier.referee.correctness.rounding import (
     middle,
     yardsticks,
 )
-from kernelproof.verifier.referee.inputs.problem import LoadedProblem, outputs_of
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 
 INDEX_DTYPES = ("int64", "int32")
 

@@ -37,6 +37,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelproof.types import ErrorStatistics
 from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.contestant.loop import outputs_of
 from kernelproof.verifier.referee.correctness import tolerance
 from kernelproof.verifier.referee.correctness.comparing import (
     ExtraTolerance,
@@ -45,7 +46,7 @@ from kernelproof.verifier.referee.correctness.comparing import (
     measured,
 )
 from kernelproof.verifier.referee.correctness.indices import bound, written
-from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, mapped, outputs_of
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, mapped
 
 CHUNK = 1 << 24
 """Terms that are added up at a time: some 640 MiB of float64."""

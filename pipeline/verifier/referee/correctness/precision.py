@@ -44,6 +44,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.contestant.loop import outputs_of
 from kernelproof.verifier.referee.correctness import tolerance
 from kernelproof.verifier.referee.correctness.comparing import Yardstick, measured
 from kernelproof.verifier.referee.correctness.indices import bound
@@ -55,7 +56,7 @@ from kernelproof.verifier.referee.correctness.plain_arithmetic import (
     is_product,
 )
 from kernelproof.verifier.referee.correctness.tolerance import COARSE_SHARE, ROUNDINGS
-from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, mapped, outputs_of
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, mapped
 
 Rounding = Callable[[torch.Tensor], torch.Tensor]
 

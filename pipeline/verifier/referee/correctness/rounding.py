@@ -29,6 +29,7 @@ from typing import Any
 import torch
 
 from kernelproof.verifier.contestant.encoding import tensors
+from kernelproof.verifier.contestant.loop import outputs_of
 from kernelproof.verifier.referee.correctness.comparing import (
     CHUNK,
     Yardstick,
@@ -44,7 +45,7 @@ from kernelproof.verifier.referee.correctness.tolerance import (
     VANISHING,
     norm_floor,
 )
-from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, mapped, outputs_of, truth
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, mapped, truth
 
 Outputs = Sequence[torch.Tensor]
 

@@ -16,8 +16,7 @@ import torch
 
 from kernelproof.errors import UsageError
 from kernelproof.types import Problem
-from kernelproof.verifier.contestant.encoding import leaves, ordered, tensors
-from kernelproof.verifier.contestant.loop import is_number
+from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.contestant.random_draws import draws_noticed, seed_torch
 from kernelproof.verifier.contestant.weight_draws import constructed
 
@@ -140,25 +139,6 @@ def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     if isinstance(value, dict):
         return {key: mapped(item, change) for key, item in value.items()}
     return value
-
-
-def outputs_of(value: Any, device: torch.device) -> list[torch.Tensor]:
-    """What a forward returned, as tensors: numbers become tensors without dimensions, others are left out.
-
-    A Python float is judged as float32: it was computed from tensors of the problem's precision.
-    """
-    kinds = {bool: torch.bool, int: torch.int64}
-
-    def as_tensor(leaf: Any) -> torch.Tensor:
-        if isinstance(leaf, torch.Tensor):
-            return leaf
-        return torch.tensor(leaf, dtype=kinds.get(type(leaf), torch.float32), device=device)
-
-    return [
-        as_tensor(leaf)
-        for leaf in leaves(ordered(value))
-        if isinstance(leaf, torch.Tensor) or is_number(leaf)
-    ]
 
 
 def upcast(value: Any) -> Any:

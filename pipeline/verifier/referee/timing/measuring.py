@@ -19,10 +19,11 @@ from kernelproof.hashing import sha256_text
 from kernelproof.types import Ceilings, Measurement, Problem, Replayed, Roofline, VerifySettings
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.contestant import loop
+from kernelproof.verifier.contestant.loop import outputs_of
 from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.referee import ceilings, roofline, sides
 from kernelproof.verifier.referee.correctness.oracle import Oracle
-from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, outputs_of
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError
 from kernelproof.verifier.referee.inputs.variants import Variant
 from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.sides import CandidateProcess
