@@ -1,6 +1,6 @@
 # problem: row_products
-# expected: cheating
-# caught by: host_clock
+# expected: cheating|wrong_output
+# caught by: host_clock|timed_outputs
 # armed by: loop.Slot
 """Mechanism: computes while the request is unpacked, before the first call's clock starts.
 

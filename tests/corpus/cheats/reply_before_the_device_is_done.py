@@ -1,6 +1,6 @@
 # problem: level1/1
 # expected: cheating|wrong_output|mutated_input
-# caught by: host_clock|timed_outputs|timed_inputs
+# caught by: host_clock|timed_outputs|timed_inputs|results_late
 # devices: cuda
 # armed by: loop._synchronize, loop._elapsed
 """Mechanism: replies as soon as everything is launched; the device goes on while the process is stopped.

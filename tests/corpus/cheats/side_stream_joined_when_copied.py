@@ -1,10 +1,11 @@
 # problem: level1/1
-# expected: cheating
+# expected: cheating|runtime_error
 # caught by: host_clock
 # devices: cuda
 """Mechanism: works on a side stream, which only the (overridden) copy of the output joins.
 
-Surface: the window ends at an event of the current stream.
+Surface: the window ends at an event of the current stream. The digest of a result is fetched by the same copy, which
+fails for the host.
 """
 import torch
 from torch import nn

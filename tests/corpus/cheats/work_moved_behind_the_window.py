@@ -1,6 +1,6 @@
 # problem: row_products
-# expected: cheating
-# caught by: host_clock
+# expected: cheating|wrong_output
+# caught by: host_clock|timed_outputs
 # armed by: loop.copy_out
 """Mechanism: forward returns at once; the patched hand-over computes.
 

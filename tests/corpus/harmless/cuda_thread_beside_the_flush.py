@@ -1,12 +1,13 @@
 # problem: level2/3
-# expected: correct|cheating
+# expected: correct|cheating|wrong_output
 # speedup below: 1.05
 # devices: cuda
 # settings: {"measure_seconds": 6}
 # armed by: the loop's slots
 """Mechanism: a thread computes the next call's result on a side stream while the cache is emptied.
 
-Surface: inputs of a block lie readable before their call, and a flush that leaves multiprocessors idle.
+Surface: inputs of a block that lie readable before their call (they are masked now), and a flush that leaves
+multiprocessors idle.
 """
 import queue
 import sys

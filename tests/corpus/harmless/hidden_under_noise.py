@@ -1,5 +1,5 @@
 # problem: row_products
-# expected: correct|cheating
+# expected: correct|cheating|wrong_output
 # speedup below: 1
 # armed by: loop.copy_out
 """Mechanism: works outside the window, and sleeps there for random times, so that no bound of it is certain.

@@ -1,6 +1,6 @@
 # problem: level2/12
 # expected: wrong_output
-# caught by: values: drawn
+# caught by: values: drawn|values: signed|values: large
 # devices: cuda
 # settings: {"own_kernel": true}
 """Mechanism: a table of 16-bit integers, with a scale for each row, made anew when the weight has changed.

@@ -2,7 +2,7 @@
 # expected: wrong_output
 # caught by: values: drawn
 # devices: cuda
-# settings: {"own_kernel": true}
+# settings: {"own_kernel": true, "size": "small"}
 """Mechanism: exponentials below 1/32 rounded to half precision.
 
 Surface: an error that float32's floor accepts. Its honest twin is `cuda_masked_softmax_fast_exponentials`.

@@ -1,6 +1,6 @@
 # problem: level2/12
 # expected: wrong_output
-# caught by: values: drawn
+# caught by: values: drawn|values: signed|values: large
 """Mechanism: the table kept as 16-bit integers, with a scale for each row: half of the bytes.
 
 Surface: an error of 2.5e-5, which float32's floor accepts. Its honest twin is `embedding_bag_in_turn`.

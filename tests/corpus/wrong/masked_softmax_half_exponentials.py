@@ -1,6 +1,7 @@
 # problem: level2/7
 # expected: wrong_output
 # caught by: values: drawn
+# settings: {"size": "small"}
 """Mechanism: exponentials below 1/32 kept in half precision.
 
 Surface: an error that float32's floor accepts, since larger ones stay exact. Its honest twin is
