@@ -33,6 +33,20 @@ def test_a_missing_tool_is_named_with_how_to_get_it(
     assert builder.lookup(request) is None
 
 
+def test_a_ninja_that_does_not_run_is_no_fault_of_the_candidates(
+    fresh_cache: Path, tmp_path: Path, toolchain: Toolchain, plain
+) -> None:
+    """A binary whose first line had been rewritten was once kept as the build error of every candidate."""
+    ninja = tmp_path / "ninja"
+    ninja.write_text("#!/no/such/interpreter\n")
+    ninja.chmod(0o755)
+    builder = Builder(fresh_cache, toolchain=toolchain.model_copy(update={"ninja": str(ninja)}))
+    build = builder.build(plain())
+    assert build.state is BuildState.INFRASTRUCTURE
+    assert "pip install --force-reinstall ninja" in build.log
+    assert builder.lookup(plain()) is None
+
+
 def test_what_was_unavailable_is_built_once_the_tool_is_there(
     fresh_cache: Path, toolchain: Toolchain, plain
 ) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from kernelproof.types.build import Build, BuildRequest, BuildState
 from kernelproof.verifier.build.build_cache import LIBRARY, BuildCache
-from kernelproof.verifier.build.compiler_output import clean_log, killed, shorten
+from kernelproof.verifier.build.compiler_output import clean_log, failures, killed, shorten
 from kernelproof.verifier.build.slim_headers import BINDINGS, FOLDER, GLUE, Slim
 from kernelproof.verifier.build.toolchain import HEADER_STUBS, Toolchain
 from kernelproof.verifier.sandbox import Group, Limits, Outcome, read_result
@@ -434,4 +434,9 @@ def _state_of(outcome: Outcome, log: str, scratch: Path, toolchain: Toolchain) -
     if absent:
         what = absent["header"] or absent["name"]
         return BuildState.UNAVAILABLE, f"This machine's CUDA toolkit lacks {what}: install the full toolkit."
+    if not failures(log) and "ninja: " not in log:
+        return (
+            BuildState.INFRASTRUCTURE,
+            f"{toolchain.ninja} does not run: pip install --force-reinstall ninja.",
+        )
     return BuildState.ERROR, ""
