@@ -435,8 +435,6 @@ def _state_of(outcome: Outcome, log: str, scratch: Path, toolchain: Toolchain) -
         what = absent["header"] or absent["name"]
         return BuildState.UNAVAILABLE, f"This machine's CUDA toolkit lacks {what}: install the full toolkit."
     if not failures(log) and "ninja: " not in log:
-        return (
-            BuildState.INFRASTRUCTURE,
-            f"{toolchain.ninja} does not run: pip install --force-reinstall ninja.",
-        )
+        why = f"{toolchain.ninja} does not run: pip install --force-reinstall ninja."
+        return BuildState.INFRASTRUCTURE, why
     return BuildState.ERROR, ""

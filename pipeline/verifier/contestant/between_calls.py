@@ -1,9 +1,9 @@
 """What the loop does on a GPU between two calls: it makes the inputs readable, empties the cache, and fixes
 the result.
 
-An example, one call: the referee sends a key; `unmask` makes this call's inputs of the random bits that lay
-there; the flush empties the L2 cache; the forward runs; `digest` says what came out. The next key comes for
-that digest alone. So a call's work lies between its key and its digest, whoever runs the loop: before, its
+An example, one call: the referee sends a key; with it `mask` makes inputs of the random bits that lay there;
+the flush empties the L2 cache; the forward runs; `digest` says what came out. The next key comes for that
+digest alone. So a call's work lies between its key and its digest, whoever runs the loop: before, its
 inputs are unknown, and after, its result is known.
 
 **Masks.** The bits of an input are combined with a keystream by exclusive or (ChaCha of eight rounds, with
@@ -143,8 +143,6 @@ flush(const uint4* numbers, unsigned many, unsigned* sums, unsigned step, unsign
 HELD_US = 190
 """So long a flush holds the device at least. Launches of a forward are queued meanwhile: so the speed of the
 host just then does not count as the device's time."""
-
-
 FEW_BYTES = 4096
 """So many bytes of digests, or of a result, the host hashes."""
 _TILE, _THREADS = 8192, 256
@@ -181,7 +179,7 @@ class _Kernels:
             self._call("cuModuleGetFunction", ctypes.byref(self._found[name]), self._module, name.encode())
 
     def launch(self, name: str, blocks: int, threads: int, arguments: Any) -> None:
-        """On the current stream. `arguments`: what `packed` gives."""
+        """On the current stream. `arguments`: what `_packed` gives."""
         stream = ctypes.c_void_p(torch.cuda.current_stream(self._device).cuda_stream)
         sizes = (blocks, 1, 1, threads, 1, 1, 0)
         self._call("cuLaunchKernel", self._found[name], *sizes, stream, arguments, None)
