@@ -172,7 +172,8 @@ def test_a_slot_that_awaits_anothers_inputs_has_all_but_their_values() -> None:
     drawn: list[Any] = [torch.randn(6, 4).t(), 3, {"mask": torch.arange(10)[::3]}]
     source, place = lay_out(memory, drawn, [torch.zeros(3)], 2)
     source.fill(drawn)
-    pairs = place.await_from(source)
+    other: list[Any] = [torch.randn(6, 4).t(), 3, {"mask": torch.arange(10, 20)[::3]}]
+    pairs = place.await_from(source, other)
     shared = _attached(memory)
 
     def view(spec: dict[str, Any]) -> torch.Tensor:
@@ -180,9 +181,7 @@ def test_a_slot_that_awaits_anothers_inputs_has_all_but_their_values() -> None:
 
     decoded = [encoding.decode(item, view) for item in place.arguments]
     assert decoded[1] == 3
-    assert not same_bits(decoded, drawn)
-    assert bool(torch.isin(decoded[0], drawn[0]).all())  # nothing about a single value tells that it is early
-    assert bool(torch.isin(decoded[2]["mask"], drawn[2]["mask"]).all())
+    assert same_bits(decoded, other)
     for here, there in pairs:
         view(here).copy_(view(there))
     assert same_bits(decoded, drawn)
@@ -198,19 +197,6 @@ def test_until_inputs_come_another_draw_lies_in_their_place() -> None:
     assert same_bits(list(place.views), other)
     assert place.values()[1] == 3
     assert same_bits(source.values(), drawn)
-
-
-@given(st.lists(strided(), min_size=1, max_size=3))
-@settings(max_examples=40)
-def test_whatever_an_input_is_its_place_holds_values_like_its_own(drawn: list[torch.Tensor]) -> None:
-    memory = SharedMemory(CPU)
-    source, place = lay_out(memory, list(drawn), [torch.zeros(3)], 2)
-    source.fill(list(drawn))
-    place.await_from(source)
-    for here, there in zip(place.views, drawn, strict=True):
-        assert set(here.reshape(-1).tolist()) <= set(there.reshape(-1).tolist())
-    del source, place, here
-    memory.close()
 
 
 @given(st.integers(0, 1 << 40))

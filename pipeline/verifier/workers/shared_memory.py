@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,9 +24,6 @@ MEMORY_SHARE = 0.35
 """Most of the free memory (of the device, or of the host) that slots may take."""
 CPU_BUDGET = 2 << 30
 """Bytes: most that slots may take on a CPU, whatever is free."""
-
-FILL_AT_ONCE = 1 << 24
-"""Elements: so many random places are drawn at one time."""
 
 
 @dataclass
@@ -67,23 +63,16 @@ class SharedSlot:
         specs = iter(self.input_specs)  # numbers among the arguments are others in every draw
         self.arguments = [encoding.encode(argument, lambda _: next(specs)) for argument in arguments]
 
-    def await_from(
-        self, source: SharedSlot, meanwhile: list[Any] | None = None
-    ) -> list[list[dict[str, Any]]]:
+    def await_from(self, source: SharedSlot, meanwhile: list[Any]) -> list[list[dict[str, Any]]]:
         """Takes the other's arguments, but that its own inputs are yet to be written. Returns where each
         comes from, as [place, source] specs for the contestant.
 
         `meanwhile`: arguments whose tensors lie there till then, another draw of the same kind: zeros would
-        tell a candidate that the inputs are late, and so would any that it has seen. None: values of the
-        source's own, each from a random place of it, which look the same where their order says nothing.
+        tell a candidate that the inputs are late, and so would any that it has seen.
         """
         specs = iter(self.input_specs)
         self.arguments = [encoding.encode(argument, lambda _: next(specs)) for argument in source.values()]
-        if meanwhile is not None:
-            self.write(meanwhile)
-        else:
-            for view, values in zip(self.views, source.views, strict=True):
-                _fill_from(view, values)
+        self.write(meanwhile)
         return [list(pair) for pair in zip(self.input_specs, source.input_specs, strict=True)]
 
     def write(self, arguments: list[Any]) -> None:
@@ -112,22 +101,6 @@ class SharedSlot:
                 torch.cuda.synchronize(place.device)
         specs = self.baseline_specs if baseline else self.output_specs
         return {"arguments": self.arguments, "outputs": list(specs)}
-
-
-def _fill_from(place: torch.Tensor, values: torch.Tensor) -> None:
-    """Gives each element the value of a random one of `values`."""
-    if values.numel() == 0:
-        return
-    choice = torch.Generator(values.device)
-    choice.manual_seed(secrets.randbits(62))
-    flat, target = values.reshape(-1), place.view(-1) if place.is_contiguous() else None
-    found = torch.empty_like(flat) if target is None else target
-    for begin in range(0, flat.numel(), FILL_AT_ONCE):
-        piece = found[begin : begin + FILL_AT_ONCE]
-        index = torch.randint(flat.numel(), piece.shape, generator=choice, device=values.device)
-        piece.copy_(flat[index])
-    if target is None:
-        place.copy_(found.view(place.shape))
 
 
 def raw(tensor: torch.Tensor) -> torch.Tensor:
