@@ -99,7 +99,8 @@ class Flag(StrEnum):
     RACE = "race"
     UNINITIALISED = "uninitialised"
     UNDEFINED_BEHAVIOUR = "undefined_behaviour"
-    """Reported by a sanitizer, where one was asked for (`--sanitize`), whatever the status is."""
+    """Reported by a sanitizer, where one was asked for (`--sanitize`), whatever the status is; the first two
+    also by a probe of a correct candidate."""
 
     @property
     def meaning(self) -> str:
@@ -114,8 +115,8 @@ _FLAG_MEANING = {
     Flag.INTERPRETED: "interpreted on a CPU: not compiled, not timed",
     Flag.WEIGHTS_SPECIALISED: "right with the weights of its construction only",
     Flag.PRECISION_NOT_SEPARABLE: "may have coarse operands: honest float32 errs as much there",
-    Flag.OUT_OF_BOUNDS_READ: "a sanitizer saw it read memory that is not its own",
-    Flag.OUT_OF_BOUNDS_WRITE: "a sanitizer saw it write memory that is not its own",
+    Flag.OUT_OF_BOUNDS_READ: "reads memory that is not its own",
+    Flag.OUT_OF_BOUNDS_WRITE: "writes memory that is not its own",
     Flag.RACE: "a sanitizer saw threads that race for the same memory",
     Flag.UNINITIALISED: "a sanitizer saw it read memory that nothing was written to",
     Flag.UNDEFINED_BEHAVIOUR: "a sanitizer saw undefined behaviour",

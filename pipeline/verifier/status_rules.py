@@ -215,7 +215,10 @@ PROBES = CheckKind("probes", "Is it right where the problem does not say?")
 PROBE = CheckKind(
     "probe",
     "Is it right for something else too?",
-    flags=(Flag.SHAPE_SPECIALISED, Flag.LAYOUT_SPECIALISED, Flag.WEIGHTS_SPECIALISED),
+    flags=(
+        *(Flag.SHAPE_SPECIALISED, Flag.LAYOUT_SPECIALISED, Flag.WEIGHTS_SPECIALISED),
+        *(Flag.OUT_OF_BOUNDS_READ, Flag.OUT_OF_BOUNDS_WRITE),
+    ),
 )
 
 

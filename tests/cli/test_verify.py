@@ -45,7 +45,7 @@ def test_what_a_sanitizer_saw_is_a_flag_wherever_a_result_is_shown(
     assert done.stdout.startswith("correct · not timed · attempt 1\n")
     said = "out_of_bounds_read, at the declared size: heap-buffer-overflow READ of size 4 in apply("
     for shown in (done.stdout, program.run("show", 1).stdout, (tmp_path / "page.html").read_text()):
-        assert "out_of_bounds_read: a sanitizer saw it read" in " ".join(shown.split())
+        assert "out_of_bounds_read: reads memory" in " ".join(shown.split())
         assert said in " ".join(shown.split())
     assert "--sanitize is for one file" in program.run("verify", tmp_path, "--sanitize", code=2).stderr
     for options, correct in (((), 1), (("--without", "out_of_bounds_read"), 0)):

@@ -4,7 +4,7 @@
 # expected: wrong_output       the status; alternatives apart by | where it is really undetermined
 # caught by: values: signed    prefix of the failed check's name; alternatives apart by | (optional)
 # speedup below: 1.5           if it is correct, its interval must reach below this (kind `harmless`)
-# flag: shape_specialised      if it is correct, the record has this flag (optional)
+# flag: shape_specialised      if it is correct, the record has this flag (else none of BEYOND)
 # armed by: loop.run_block     what its mechanism takes hold of, apart by commas; it reports each (optional)
 # devices: cuda                `cpu` or `cuda` where it makes sense on one of them only (optional)
 # settings: {"trials": 1}      VerifySettings fields that differ from BASE (optional)
@@ -39,6 +39,8 @@ CORPUS = Path(__file__).parents[1] / "corpus"
 KINDS = ("honest", "harmless", "wrong", "cheats", "faults")
 BAD = ("wrong", "cheats", "faults")
 """Kinds of which none may be accepted."""
+BEYOND = {Flag.OUT_OF_BOUNDS_READ, Flag.OUT_OF_BOUNDS_WRITE}
+"""Flags that say that a program is faulty: only those whose header names one get it."""
 DEVICES = ("cpu", "cuda")
 BASE: dict[str, dict[str, Any]] = {
     "cpu": {
@@ -193,6 +195,8 @@ def miss(member: Member, verdict: Verification) -> str | None:
     if verdict.status is Status.CORRECT:
         if member.flag is not None and member.flag not in verdict.flags:
             return f"correct without the flag {member.flag}"
+        if accused := BEYOND & set(verdict.flags) - {member.flag}:
+            return f"correct with the flag {min(accused)}"
         return _too_fast(member, verdict)
     if member.caught_by and not failed.startswith(member.caught_by):
         return (

@@ -41,6 +41,8 @@ class SharedSlot:
     baseline: tuple[torch.Tensor, ...]
     """Where the baseline's process puts its outputs; the candidate never sees this memory."""
     baseline_specs: tuple[dict[str, Any], ...]
+    margins: tuple[tuple[torch.Tensor, torch.Tensor], ...] = ()
+    """The bytes before and after each input; none unless the slot was laid out with a margin."""
 
     @property
     def input_bytes(self) -> int:
@@ -225,14 +227,16 @@ def lay_out(
     *,
     prefix: str = "",
     shift: int = 0,
+    margin: int = 0,
 ) -> list[SharedSlot]:
     """`count` slots for inputs like `arguments` and outputs like `outputs`, each at addresses of its own.
 
     Inputs keep the strides they were drawn with; output places are contiguous. `prefix` names the arenas
-    apart from others'; `shift` moves inputs that many elements off their aligned places.
+    apart from others'; `shift` moves inputs that many elements off their aligned places; `margin`: at least
+    so many bytes, a multiple of ALIGNMENT, lie before and after each input.
     """
     inputs = [_layable(t) for t in tensors(arguments)]
-    input_bytes = sum(_room(t, shift) for t in inputs)
+    input_bytes = sum(_room(t, shift, margin) for t in inputs)
     output_bytes = sum(_dense_bytes(t) for t in outputs)
     names = [prefix + name for name in ("inputs", "outputs", "baseline")]
     sizes = (input_bytes, output_bytes, output_bytes)
@@ -242,8 +246,9 @@ def lay_out(
     dense = [_dense(t) for t in outputs]
     slots = []
     for index in range(count):
-        specs = _specs(inputs, names[0], index * input_bytes, shift)
+        specs = _specs(inputs, names[0], index * input_bytes, shift, margin)
         views = tuple(shared_in.view(spec) for spec in specs)
+        pairs = zip(specs, inputs, strict=True) if margin else ()
         out_specs = tuple(_specs(dense, names[1], index * output_bytes))
         baseline_specs = tuple(_specs(dense, names[2], index * output_bytes))
         slots.append(
@@ -255,6 +260,7 @@ def lay_out(
                 output_specs=out_specs,
                 baseline=tuple(private_out.view(spec) for spec in baseline_specs),
                 baseline_specs=baseline_specs,
+                margins=tuple(_around(shared_in, spec["offset"], t, margin) for spec, t in pairs),
             )
         )
     return slots
@@ -292,17 +298,27 @@ def _layable(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def _room(tensor: torch.Tensor, shift: int) -> int:
-    """Bytes for a tensor that may lie `shift` elements off its aligned place."""
-    return arenas.bytes_of(tensor) + (arenas.ALIGNMENT if shift else 0)
+def _room(tensor: torch.Tensor, shift: int, margin: int = 0) -> int:
+    """Bytes for a tensor that may lie `shift` elements off its aligned place, and the margins around it."""
+    return arenas.bytes_of(tensor) + (arenas.ALIGNMENT if shift else 0) + 2 * margin
 
 
-def _specs(items: Sequence[torch.Tensor], arena: str, offset: int, shift: int = 0) -> list[dict[str, Any]]:
+def _specs(
+    items: Sequence[torch.Tensor], arena: str, offset: int, shift: int = 0, margin: int = 0
+) -> list[dict[str, Any]]:
     specs = []
     for tensor in items:
-        specs.append(arenas.spec_of(tensor, arena, offset + shift * tensor.itemsize))
-        offset += _room(tensor, shift)
+        specs.append(arenas.spec_of(tensor, arena, offset + margin + shift * tensor.itemsize))
+        offset += _room(tensor, shift, margin)
     return specs
+
+
+def _around(
+    arena: arenas.Arena, begin: int, tensor: torch.Tensor, margin: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    end = begin + arenas.span(list(tensor.shape), list(tensor.stride())) * tensor.itemsize
+    last = begin + arenas.bytes_of(tensor) + margin
+    return arena.data[begin - margin : begin], arena.data[end:last]
 
 
 def _dense(tensor: torch.Tensor) -> torch.Tensor:

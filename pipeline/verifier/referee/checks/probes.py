@@ -1,9 +1,9 @@
 """Probes: is a correct candidate also right where the problem does not say? A failure here is a flag.
 
 Other batch sizes, other sizes, one more dimension, inputs that are not contiguous, inputs that do not start
-on an aligned address, and weights that a fresh model has not. The problem promises none of them, so a
-candidate that is wrong there is `correct`, and its record says what it is made for. Probes come last: a
-kernel that is driven out of its bounds may take the process with it.
+on an aligned address, other bytes around the inputs, and weights that a fresh model has not. The problem
+promises none of them, so a candidate that is wrong there is `correct`, and its record says what it is made
+for. Probes come last: a kernel that is driven out of its bounds may take the process with it.
 
 A change of shape comes in several ways (`Shapes`): a size that occurs in many places may be one dimension of
 the problem or several. The first way that the reference takes is used. Inputs with structure (triangular,
@@ -16,13 +16,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 
-from kernelproof.types import Flag, Rigor, Status
+from kernelproof.types import Determinism, Flag, Rigor, Status
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.encoding import tensors
@@ -34,15 +35,17 @@ from kernelproof.verifier.referee.inputs.problem import ProblemError, mapped
 from kernelproof.verifier.referee.inputs.structure import Forms
 from kernelproof.verifier.referee.inputs.variants import finite
 from kernelproof.verifier.referee.ledger import Ledger
-from kernelproof.verifier.referee.sides import CandidateProcess
+from kernelproof.verifier.referee.sides import CandidateProcess, make_room
 from kernelproof.verifier.status_rules import PROBE, PROBES, Cause, CheckKind, Ended
 from kernelproof.verifier.workers.shared_memory import (
     SharedMemory,
     SharedSlot,
+    bits,
     lay_out,
     slot_bytes,
     slots_that_fit,
 )
+from kernelproof.wording import counted
 
 BUDGET_SECONDS = 20.0
 """Probes begin only within this time."""
@@ -68,6 +71,45 @@ class Probe:
     shift: int = 0
     growth: float = 1.0
     """How many times as large as the declared inputs and outputs it may be."""
+
+
+MARGIN = 64 << 10
+"""Bytes around each input: a row, or a block of threads, that lies beside it is mostly shorter."""
+FILLS = 0x5A, 0xDA
+"""What the margins of floats hold in turn: a large number, whatever the float, and a negative one. NaN would
+not do: a maximum passes over it. Those of whole numbers hold 0 and 1, which are indices within range."""
+VECTOR = 16
+"""Bytes: an aligned load of so many that begins within an input is no finding, whatever it does with them."""
+JUDGED_ON = ("cpu",)
+"""Devices on which these findings set flags. On a GPU nobody has tried them: until then they are recorded."""
+
+
+@dataclass
+class Beyond:
+    """What a candidate did beyond its inputs."""
+
+    written: int = 0
+    """Bytes of the margins that a call changed."""
+    followed: int | None = None
+    """Elements of outputs that were others when the margins were; None where that says nothing, since the
+    same bytes give other results too."""
+    ended: str = ""
+    """How a call ended that never ended so before."""
+    is_calling: bool = False
+
+    @property
+    def flags(self) -> list[Flag]:
+        reads, writes = bool(self.followed or self.ended), bool(self.written)
+        return [Flag.OUT_OF_BOUNDS_WRITE] * writes + [Flag.OUT_OF_BOUNDS_READ] * reads
+
+    def in_words(self) -> str:
+        which = counted(self.followed or 0, "element")
+        parts = (
+            f"it wrote {counted(self.written, 'byte')} beside its inputs" if self.written else "",
+            f"{which} of its outputs changed with the bytes beside its inputs" if self.followed else "",
+            f"with other bytes beside its inputs: {self.ended}" if self.ended else "",
+        )
+        return "; ".join(filter(None, parts))
 
 
 class Probes:
@@ -98,7 +140,9 @@ class Probes:
         """All probes; sets flags on the ledger, never ends the verification."""
         deadline = time.monotonic() + BUDGET_SECONDS
         gone = self._other_weights(candidate)
-        for probe in self._probes():
+        arguments = self._oracle.loaded.draw(self._ledger.seed("probes"), self._device)
+        gone = gone or self._margins(candidate, arguments)
+        for probe in self._probes(arguments):
             check = _check(probe.name)
             if gone or time.monotonic() > deadline:
                 self._ledger.skipped(check, gone or "no time was left")
@@ -152,8 +196,76 @@ class Probes:
             return BROKEN
         return ""
 
-    def _probes(self) -> Iterator[Probe]:
-        arguments = self._oracle.loaded.draw(self._ledger.seed("probes"), self._device)
+    def _margins(self, candidate: CandidateProcess, arguments: list[Any]) -> str:
+        """Other bytes around the inputs: they must stay, and change no result. Returns why nothing more can be
+        asked of the candidate, if so."""
+        check, found, gone = _check("margins"), Beyond(), ""
+        inputs, outputs = tensors(arguments), self._slot.outputs
+        none = not any(t.numel() for t in inputs)
+        if none or self._short(slot_bytes(arguments, outputs) + 2 * MARGIN * len(inputs)):
+            self._ledger.skipped(check, "no input is a tensor with elements" if none else SHORT)
+            return ""
+        try:
+            with self._laid_out(candidate, arguments, outputs, margin=MARGIN) as (slot,):
+                self._look_beyond(candidate, slot, arguments, found)
+        except Ended as ended:
+            if ended.status is Status.INFRASTRUCTURE_ERROR:
+                raise
+            gone, seen = self._disorder(candidate), f"{ended.status}: {ended.reason}"[:500]
+            if not found.is_calling or ended.status not in (Status.CRASH, Status.RUNTIME_ERROR):
+                self._ledger.skipped(check, seen)
+                return gone
+            found.ended = seen
+        except torch.OutOfMemoryError:
+            self._ledger.skipped(check, SHORT)
+            return ""
+        _record_beyond(check, found, self._ledger, self._device)
+        return gone
+
+    def _look_beyond(
+        self, candidate: CandidateProcess, slot: SharedSlot, arguments: list[Any], found: Beyond
+    ) -> None:
+        """Calls it with one fill and the other. Only where results differ once more, in the other order: a
+        candidate that takes turns, or that is rarely off, gives other results then too."""
+        seed, seconds = self._ledger.seed("forward margins"), self._request.settings.call_seconds
+
+        def called(number: int) -> list[torch.Tensor]:
+            pairs = zip(slot.margins, slot.views, strict=True)
+            held = [_filled(*around, view, number) for around, view in pairs]
+            slot.fill(arguments)
+            make_room(self._device, slot.input_bytes)
+            message = {"op": "call", "seed": seed, **slot.message()}
+            candidate.ask(message, seconds, Cause.RAISED_IN_CALL)
+            now = [torch.cat(around) for around in slot.margins]
+            found.written = max(found.written, _differing(held, now))
+            return [bits(place).clone() for place in slot.outputs]
+
+        found.is_calling = True
+        first, second = called(0), called(1)
+        differ = _differing(first, second)
+        if not differ or (
+            self._ledger.determinism is not Determinism.WITHIN_ERROR
+            and not _differing([*second, *first], [*called(1), *called(0)])
+        ):
+            found.followed = differ
+        found.is_calling = False
+
+    @contextmanager
+    def _laid_out(
+        self, candidate: CandidateProcess, arguments: list[Any], outputs: Sequence[torch.Tensor], **place: int
+    ) -> Iterator[list[SharedSlot]]:
+        """One slot, which the candidate's process shares meanwhile. `place`: for `lay_out`."""
+        try:
+            slots = lay_out(self._memory, arguments, outputs, 1, prefix="probe ", **place)
+            message, fds = self._memory.announce(*_ARENAS)
+            candidate.attach(message, fds)
+            yield slots
+            seconds = self._request.settings.call_seconds
+            candidate.ask({"op": "detach", "arenas": list(_ARENAS)}, seconds, Cause.RAISED_IN_RUNNER)
+        finally:
+            self._memory.give_back(*_ARENAS, "probe baseline")
+
+    def _probes(self, arguments: list[Any]) -> Iterator[Probe]:
         self._input_bytes = slot_bytes(arguments, [])
         few = self._request.settings.rigor is Rigor.QUICK
         shapes = Shapes(arguments)
@@ -183,26 +295,20 @@ class Probes:
         if self._short(slot_bytes(arguments, outputs)):
             self._ledger.skipped(check, SHORT)
             return True
-        seconds = self._request.settings.call_seconds
         scratch = Ledger(self._request)  # its entries of a trial decide nothing here
         try:
-            slots = lay_out(self._memory, arguments, outputs, 1, prefix="probe ", shift=probe.shift)
-            message, fds = self._memory.announce(*_ARENAS)
-            candidate.attach(message, fds)
-            form = loop.describe(sample)
-            del sample, outputs
-            settings = self._request.settings
-            trials = Trials(self._oracle, slots, form, settings, self._device, scratch, candidate.ask)
-            why = trials.try_arguments(probe.name, arguments)
-            candidate.ask({"op": "detach", "arenas": list(_ARENAS)}, seconds, Cause.RAISED_IN_RUNNER)
+            with self._laid_out(candidate, arguments, outputs, shift=probe.shift) as slots:
+                form = loop.describe(sample)
+                del sample, outputs
+                settings = self._request.settings
+                trials = Trials(self._oracle, slots, form, settings, self._device, scratch, candidate.ask)
+                why = trials.try_arguments(probe.name, arguments)
         except Ended as ended:
             if ended.status is Status.INFRASTRUCTURE_ERROR:
                 raise
             seen = f"{ended.status}: {ended.reason}"[:500]
             self._ledger.flagged(check, probe.flag, seen, {"flag": probe.flag.value})
             return False
-        finally:
-            self._memory.give_back(*_ARENAS, "probe baseline")
         if why is not None:
             self._ledger.skipped(check, why)
         else:
@@ -245,6 +351,33 @@ class Probes:
 
 def _check(probe: str) -> CheckKind:
     return PROBE.of(probe, f"Is it right for {probe} too?")
+
+
+def _filled(before: torch.Tensor, after: torch.Tensor, view: torch.Tensor, number: int) -> torch.Tensor:
+    """Fills the bytes around an input, and returns a copy of them. What is left of its last vector gets the
+    same each time."""
+    rest, floats = after.numel() % VECTOR, view.is_floating_point() or view.is_complex()
+    for place, which in ((before, number), (after[:rest], 0), (after[rest:], number)):
+        _ = place.fill_(FILLS[which]) if floats else place.view(view.dtype).fill_(which)
+    return torch.cat((before, after))
+
+
+def _differing(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> int:
+    return sum(int((a != b).sum()) for a, b in zip(left, right, strict=True))
+
+
+def _record_beyond(check: CheckKind, found: Beyond, ledger: Ledger, device: torch.device) -> None:
+    figures = {"written": found.written, "followed": found.followed}
+    seen = found.in_words()
+    if not seen and found.followed is None:
+        ledger.skipped(check, "the same bytes beside its inputs give other results too", figures)
+    elif not seen:
+        ledger.passed(check, "it is", figures)
+    elif device.type not in JUDGED_ON:
+        ledger.skipped(check, f"recorded only on a GPU: {seen}", figures)
+    else:
+        ledger.flagged(check, found.flags[0], seen, figures)
+        ledger.flags.update(found.flags)
 
 
 def note_large_indices(declared: Sequence[torch.Tensor], ledger: Ledger) -> None:
