@@ -99,8 +99,7 @@ class Flag(StrEnum):
     RACE = "race"
     UNINITIALISED = "uninitialised"
     UNDEFINED_BEHAVIOUR = "undefined_behaviour"
-    """Reported by a sanitizer, where one was asked for (`--sanitize`), whatever the status is; the first two
-    also by a probe of a correct candidate."""
+    """Reported by a sanitizer (`--sanitize`), whatever the status is; the first two also by a probe."""
 
     @property
     def meaning(self) -> str:

@@ -103,13 +103,12 @@ class Beyond:
         return [Flag.OUT_OF_BOUNDS_WRITE] * writes + [Flag.OUT_OF_BOUNDS_READ] * reads
 
     def in_words(self) -> str:
-        which = counted(self.followed or 0, "element")
         parts = (
-            f"it wrote {counted(self.written, 'byte')} beside its inputs" if self.written else "",
-            f"{which} of its outputs changed with the bytes beside its inputs" if self.followed else "",
-            f"with other bytes beside its inputs: {self.ended}" if self.ended else "",
+            f"it wrote {counted(self.written, 'byte')}" if self.written else "",
+            f"{counted(self.followed, 'element')} of its outputs changed with them" if self.followed else "",
+            f"others led to {self.ended}" if self.ended else "",
         )
-        return "; ".join(filter(None, parts))
+        return "bytes beside its inputs: " + "; ".join(filter(None, parts))
 
 
 class Probes:
@@ -197,8 +196,8 @@ class Probes:
         return ""
 
     def _margins(self, candidate: CandidateProcess, arguments: list[Any]) -> str:
-        """Other bytes around the inputs: they must stay, and change no result. Returns why nothing more can be
-        asked of the candidate, if so."""
+        """Other bytes around the inputs: they must stay, and change no result. Returns why nothing more can
+        be asked of the candidate, if so."""
         check, found, gone = _check("margins"), Beyond(), ""
         inputs, outputs = tensors(arguments), self._slot.outputs
         none = not any(t.numel() for t in inputs)
@@ -367,11 +366,10 @@ def _differing(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> i
 
 
 def _record_beyond(check: CheckKind, found: Beyond, ledger: Ledger, device: torch.device) -> None:
-    figures = {"written": found.written, "followed": found.followed}
-    seen = found.in_words()
-    if not seen and found.followed is None:
+    figures, seen = {"written": found.written, "followed": found.followed}, found.in_words()
+    if not found.flags and found.followed is None:
         ledger.skipped(check, "the same bytes beside its inputs give other results too", figures)
-    elif not seen:
+    elif not found.flags:
         ledger.passed(check, "it is", figures)
     elif device.type not in JUDGED_ON:
         ledger.skipped(check, f"recorded only on a GPU: {seen}", figures)
