@@ -1,4 +1,4 @@
-"""What happens between two calls on a GPU: ``python -m benchmarks.flush``.
+"""The work between two calls on a GPU: ``python -m benchmarks.flush``.
 
 Needs a GPU. Prints how cold the flush leaves the cache, what work begun beside it gains, and what it costs to
 unmask inputs and to digest results: microseconds, medians, after the work was queued behind a kernel that

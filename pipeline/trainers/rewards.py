@@ -20,7 +20,7 @@ def client() -> Client:
 
 
 def evaluated(sources: Sequence[str], problems: Sequence[str]) -> list[Evaluated]:
-    """What the service says of each answer for its problem. Raises UsageError, MachineError."""
+    """The service's verdict on each answer for its problem. Raises UsageError, MachineError."""
     sent = [candidate(source, problem) for source, problem in zip(sources, problems, strict=True)]
     return client().evaluate_many(sent, again=AGAIN)
 

@@ -1,5 +1,4 @@
-"""What the loop does on a GPU between two calls: it makes the inputs readable, empties the cache, and fixes
-the result.
+"""Between two calls on a GPU the loop makes the inputs readable, empties the cache, and fixes the result.
 
 An example, one call: the referee sends a key; with it `mask` makes inputs of the random bits that lay there;
 the flush empties the L2 cache; the forward runs; `digest` says what came out. The next key comes for that
@@ -218,7 +217,7 @@ class Release:
                 self._kernels.launch("mask", min(_INPUT_BLOCKS, -(-blocks // 256)), 256, arguments)
 
     def digest(self, results: Iterable[torch.Tensor]) -> str:
-        """What the bits of contiguous results are, in 64 characters. Waits for the current stream."""
+        """A hash of the bits of contiguous results, in 64 characters. Waits for the current stream."""
         found = _sha256()
         for tensor in results:
             left = tensor.detach().resolve_conj().resolve_neg()

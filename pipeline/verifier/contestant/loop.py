@@ -39,7 +39,7 @@ REPLAYS = 20
 Late = Sequence[tuple[torch.Tensor, torch.Tensor]]
 """Inputs that are yet to be written, each with where its values lie."""
 Fixed = dict[str, Any]
-"""What a call came to: the `digest` of its results, and the `proof` of the flushes till then."""
+"""The `digest` of a call's results, and the `proof` of the flushes till then."""
 
 
 @dataclass
@@ -65,10 +65,10 @@ class Calls:
 
     release: Release
     ask: Callable[[Fixed | None], tuple[int, int | None]]
-    """For what the call before came to, the key that unmasks the next one's inputs, and its seed. Till then
+    """For the digest of the call before, the key that unmasks the next one's inputs, and its seed. Till then
     no work for it can be done."""
     fixed: Fixed | None = None
-    """What the last call came to."""
+    """Of the last call."""
 
     def begin(self, slot: Slot) -> None:
         """Makes a call's inputs readable, and seeds torch's generators."""
@@ -78,7 +78,7 @@ class Calls:
             seed_torch(seed)
 
     def fix(self, value: Any, proof: int) -> None:
-        """Takes down what the call came to. Waits for its stream."""
+        """Takes down the call's digest. Waits for its stream."""
         results = outputs_of(value, torch.device("cpu"))
         self.fixed = {"digest": self.release.digest(results), "proof": proof}
 
@@ -136,14 +136,17 @@ def outputs_of(value: Any, device: torch.device) -> list[torch.Tensor]:
             return leaf
         return torch.tensor(leaf, dtype=kinds.get(type(leaf), torch.float32), device=device)
 
-    return [
-        as_tensor(leaf) for leaf in leaves(ordered(value)) if isinstance(leaf, _Tensor) or is_number(leaf)
-    ]
+    return list(map(as_tensor, _results(value)))
+
+
+def _results(value: Any) -> list[Any]:
+    """The tensors and numbers among a forward's output leaves, in the order in which they are compared."""
+    return [leaf for leaf in leaves(ordered(value)) if isinstance(leaf, _Tensor) or is_number(leaf)]
 
 
 def copy_out(value: Any, places: Sequence[torch.Tensor]) -> bool:
     """Copies output leaves to their places; False (and nothing more copied) where one does not fit."""
-    found = [leaf for leaf in leaves(ordered(value)) if isinstance(leaf, _Tensor) or is_number(leaf)]
+    found = _results(value)
     if len(found) != len(places):
         return False
     for leaf, place in zip(found, places, strict=True):
@@ -278,7 +281,7 @@ def _run_device(
         take(value)
         del value
         marks.append((start, stop))
-        _synchronize(device)
+        _synchronize(device)  # other streams too: what they still do is not to run beside the next call
     return [_elapsed(start, stop) for start, stop in marks]
 
 

@@ -154,9 +154,7 @@ class Runner:
 
     def ask_for_build(self, request: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
         """Sends a build request in the middle of a load or a call; returns the reply and the library."""
-        with self._wire:
-            wire.send(self._sock, {"op": "build", "request": request})
-            reply, fds = wire.receive(self._sock, max_fds=1)
+        reply, fds = self._asked({"op": "build", "request": request}, max_fds=1)
         return reply, fds[0] if fds else None
 
     def _hello(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -321,19 +319,20 @@ class Runner:
         }
 
     def _ask_for_call(self, fixed: loop.Fixed | None) -> tuple[int, int | None]:
-        reply = self._asked({"op": "next", "fixed": fixed})
+        reply, _ = self._asked({"op": "next", "fixed": fixed})
         return reply["key"], reply["seed"]
 
     def _ask_for_places(self) -> list[list[torch.Tensor]]:
         """Where the results of a block go: told when all its calls are made."""
         fixed = None if self._calls is None else self._calls.fixed
-        places = self._asked({"op": "places", "fixed": fixed})["places"]
-        return [[self._tensor(spec) for spec in outputs] for outputs in places]
+        reply, _ = self._asked({"op": "places", "fixed": fixed})
+        return [[self._tensor(spec) for spec in outputs] for outputs in reply["places"]]
 
-    def _asked(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _asked(self, request: dict[str, Any], max_fds: int = 0) -> tuple[dict[str, Any], list[int]]:
+        """The answer to a request in the middle of another, and the descriptors that came with it."""
         with self._wire:
             wire.send(self._sock, request)
-            return wire.receive(self._sock)[0]
+            return wire.receive(self._sock, max_fds=max_fds)
 
     def _replay(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         (slot,) = self._slots(message)

@@ -1,4 +1,4 @@
-"""The calls of a block on a GPU, released one after the other, and what a contestant named for each.
+"""The calls of a block on a GPU, released one after the other, and the digests that a contestant named.
 
 Before a block every slot's inputs are masked, each with a secret key of its own. The contestant gets the key
 of a call, and its seed, when it has named the digest of the call before. So a call's work lies between its
@@ -45,7 +45,7 @@ class Releases:
         self._kernels, self._seeds = kernels, seeds
         self._keys: list[int] = []
         self._fixed: list[dict[str, Any]] = []
-        """What was named for each call, by the contestant's word."""
+        """The digest and proof that were named for each call, by the contestant's word."""
         self._ended = False
         if kernels.release is not None:
             self._keys = [secrets.randbits(128) for _ in slots]
@@ -60,10 +60,12 @@ class Releases:
             return None
         return {"key": self._keys[call], "seed": None if self._seeds is None else self._seeds[call]}
 
-    def end(self, request: dict[str, Any]) -> None:
-        """For a request for the places: no call is released to who knows them."""
+    def end(self, request: dict[str, Any]) -> bool:
+        """For a request for the places: nobody who knows them gets another call. False if they are known."""
+        first = not self._ended
         self._take(request)
         self._ended = True
+        return first
 
     def _take(self, request: dict[str, Any]) -> None:
         if not self._ended and isinstance(fixed := request.get("fixed"), dict):

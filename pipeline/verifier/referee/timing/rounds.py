@@ -290,7 +290,7 @@ class Stopwatch:
         self._watch = watch
         self._kernels = Kernels(self._device)
         self._flush_failure: str | None = None
-        """What the candidate's proofs of the flush show, if one was wrong."""
+        """The fault that the candidate's proofs of the flush show, if one was wrong."""
         self._releases = Releases(self._kernels, [], None)
         """Of the candidate's last block."""
         self._impossible = 0
@@ -500,14 +500,11 @@ class Stopwatch:
             message["seeds"] = seeds
         releases = Releases(self._kernels, slots, seeds if self._subject.seeded else None)
         sides.settled(self._device)
-        asked = False
 
         def tell_places(request: dict[str, Any]) -> dict[str, Any] | None:
-            nonlocal ours, asked
-            if asked:
+            nonlocal ours
+            if not releases.end(request):
                 return None
-            asked = True
-            releases.end(request)
             if watched is not None and self._destroys:
                 ours = self._destroy(side, slots, watched)
             specs = [place.baseline_specs if is_baseline else place.output_specs for place in places]
@@ -537,9 +534,8 @@ class Stopwatch:
             self._waited.add(is_baseline)
         if not is_baseline:
             self._releases = releases
-            self._flush_failure = self._flush_failure or (
-                None if self._trusted else releases.flush_failure(seed)
-            )
+            if not self._trusted:
+                self._flush_failure = self._flush_failure or releases.flush_failure(seed)
         return clock.believable_times(reply.get("ms"), len(slots)), host
 
     def _destroy(self, side: Contestant, slots: Sequence[SharedSlot], watched: _Watched) -> float:

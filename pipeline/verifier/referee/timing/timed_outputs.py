@@ -105,7 +105,7 @@ class TimedOutputs:
     def _note_beyond_trial(
         self, name: str, place: SharedSlot, arguments: list[Any], native: ReferenceOutputs, seed: int
     ) -> None:
-        if self._compared(place, native, _surely_right_floor) is None:
+        if self._compared(place, native, tolerance.surely_right_floor) is None:
             return
         try:
             self.beyond_trial += self._wrong_by_truth(name, place, arguments, native, seed) is not None
@@ -179,11 +179,6 @@ class TimedOutputs:
         floors = [tolerance.norm_floor(mine.dtype, numerics) for mine in native.outputs]
         found = compare(native, sticks, known.outputs, floors, trial="again", numerics=numerics)
         return not any(each.wrong for each in found)
-
-
-def _surely_right_floor(dtype: torch.dtype, reference_relative_norm: float, numerics: str) -> float:
-    """How near to the native result an output is right in a trial, by the triangle inequality."""
-    return tolerance.timed_floor(dtype, reference_relative_norm, numerics) / 2 - 2 * reference_relative_norm
 
 
 def _near(error: ErrorStatistics) -> bool:
