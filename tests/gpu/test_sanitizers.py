@@ -81,7 +81,7 @@ def engine(cache: Path) -> Iterator[Engine]:
     ("backend", "source", "flags"),
     [
         ("cuda", cuda("honest"), set()),
-        ("cuda", cuda("beyond", condition="i < n + 64"), {Flag.OUT_OF_BOUNDS_READ, Flag.OUT_OF_BOUNDS_WRITE}),
+        ("cuda", cuda("beyond", condition="i < n + 64"), {Flag.OUT_OF_BOUNDS_READ}),
         ("cuda", cuda("racing", barrier=""), {Flag.RACE}),
         ("triton", TRITON.replace("@mask@", ", mask=i < n"), set()),
         ("triton", TRITON.replace("@mask@", ""), {Flag.OUT_OF_BOUNDS_WRITE}),
@@ -99,5 +99,7 @@ def test_a_planted_fault_is_found_and_an_honest_twin_is_clean(
     assert len(seen) == 4 and verification.status is before.status
     outcomes = {check.outcome for check in verification.checks}
     assert outcomes <= {CheckOutcome.PASS, CheckOutcome.FAIL}, seen
-    # What is read beyond a buffer was never written either, which is another tool's finding.
-    assert flags <= set(verification.flags) <= (flags | {Flag.UNINITIALISED} if flags else set()), seen
+    # A thread ends at its first access beyond a buffer: whether one also wrote there is chance. And what was
+    # read there was never written either, which is another tool's finding.
+    also = {Flag.UNINITIALISED} | ({Flag.OUT_OF_BOUNDS_WRITE} if Flag.OUT_OF_BOUNDS_READ in flags else set())
+    assert flags <= set(verification.flags) <= (flags | also if flags else set()), seen

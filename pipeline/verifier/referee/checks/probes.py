@@ -80,7 +80,7 @@ FILLS = 0x5A, 0xDA
 not do: a maximum passes over it. Those of whole numbers hold 0 and 1, which are indices within range."""
 VECTOR = 16
 """Bytes: an aligned load of so many that begins within an input is no finding, whatever it does with them."""
-JUDGED_ON = ("cpu",)
+JUDGED_ON = ("cpu", "cuda")
 """Devices on which these findings set flags. On a GPU nobody has tried them: until then they are recorded."""
 
 

@@ -503,7 +503,7 @@ class Stopwatch:
 
         def tell_places(request: dict[str, Any]) -> dict[str, Any] | None:
             nonlocal ours
-            if not releases.end(request):
+            if not (self._trusted or releases.end(request)):  # a trusted side may know them beforehand
                 return None
             if watched is not None and self._destroys:
                 ours = self._destroy(side, slots, watched)
