@@ -18,6 +18,7 @@ from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.contestant.wire import WireError
 from kernelproof.verifier.referee.sides import CANDIDATE_ARENAS
 from kernelproof.verifier.workers.shared_memory import (
+    BASELINE_SLOT_ARENAS,
     POISON,
     SharedMemory,
     lay_out,
@@ -135,7 +136,7 @@ def test_slots_hold_what_was_filled_in(
     for slot in slots:
         slot.fill(arguments)
     for slot in slots:
-        decoded = [encoding.decode(item, lambda s: other[s["arena"]].view(s)) for item in slot.arguments]
+        decoded = [encoding.decode(item, lambda s: other[s["arena"]].view(s)) for item in slot.arguments()]
         assert same_bits(list(slot.views), arguments)
         assert same_bits(decoded, arguments)
         assert decoded[len(drawn) : len(drawn) + 2] == [3, (2.5, None)]
@@ -167,6 +168,23 @@ def test_inputs_keep_their_strides_and_slots_do_not_disturb_each_other() -> None
     assert bool((raw(first.outputs[0]) == POISON).all())
 
 
+def test_the_baseline_has_inputs_and_places_that_the_candidate_never_sees() -> None:
+    memory = SharedMemory(CPU)
+    drawn: list[Any] = [torch.randn(8), 3]
+    (slot,) = lay_out(memory, drawn, [torch.zeros(8)], 1)
+    slot.fill(drawn)
+    message = slot.message(baseline=True)
+    seen = {spec["arena"] for spec in (*slot.baseline_input_specs, *message["outputs"])}
+    assert seen == set(BASELINE_SLOT_ARENAS) and not seen & set(CANDIDATE_ARENAS)
+    slot.views[0].fill_(7)  # as a candidate does, in the memory that it has
+    assert same_bits(slot.values(), drawn)
+    assert bool((slot.views[0] == 7).all())
+    (alone,) = lay_out(memory, drawn, [torch.zeros(8)], 1, prefix="alone ", both=False)
+    alone.fill(drawn)
+    assert same_bits(list(alone.views), drawn) and not alone.baseline and not alone.baseline_views
+    assert memory.nbytes == slot_bytes(drawn, [torch.zeros(8)], sides=3) - 3 * arenas.ALIGNMENT
+
+
 def test_a_slot_that_awaits_anothers_inputs_has_all_but_their_values() -> None:
     memory = SharedMemory(CPU)
     drawn: list[Any] = [torch.randn(6, 4).t(), 3, {"mask": torch.arange(10)[::3]}]
@@ -179,7 +197,7 @@ def test_a_slot_that_awaits_anothers_inputs_has_all_but_their_values() -> None:
     def view(spec: dict[str, Any]) -> torch.Tensor:
         return shared[spec["arena"]].view(spec)
 
-    decoded = [encoding.decode(item, view) for item in place.arguments]
+    decoded = [encoding.decode(item, view) for item in place.arguments()]
     assert decoded[1] == 3
     assert same_bits(decoded, other)
     for here, there in pairs:
@@ -253,5 +271,6 @@ def test_bits_are_compared_not_values() -> None:
     nan = torch.tensor([float("nan"), 0.0])
     assert same_bits([nan], [nan.clone()])
     assert not same_bits([nan], [torch.tensor([float("nan"), -0.0])])
-    assert slot_bytes([torch.zeros(1)], [torch.zeros(1)]) == 5 * arenas.ALIGNMENT
+    assert slot_bytes([torch.zeros(1)], [torch.zeros(1)]) == 6 * arenas.ALIGNMENT
+    assert slot_bytes([torch.zeros(1)], [torch.zeros(1)], sides=1) == 3 * arenas.ALIGNMENT
     assert tensors([nan, 1])[0] is nan

@@ -48,8 +48,9 @@ LARGE_BYTES, CALLS_OF_ROOM = 256 << 20, 4
 """Where the inputs of one call have so many bytes, contestants get room for the tensors of so many calls."""
 
 CANDIDATE_ARENAS = ("inputs", "outputs", "weights")
-BASELINE_ARENAS = ("inputs", "baseline", "baseline_weights")
-"""The baseline's weights lie apart: a candidate could write to its own while the baseline reads them."""
+BASELINE_ARENAS = ("baseline_inputs", "baseline", "baseline_weights")
+"""Nothing of it is shared: a candidate could write to its own while the baseline reads, or read what the
+baseline is given first."""
 
 
 def flush_bytes(device: torch.device) -> int:

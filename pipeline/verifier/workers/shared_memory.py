@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import psutil
@@ -14,6 +14,9 @@ from kernelproof.verifier.contestant import arena as arenas
 from kernelproof.verifier.contestant import encoding
 from kernelproof.verifier.contestant.encoding import tensors
 
+BASELINE_SLOT_ARENAS = ("baseline_inputs", "baseline")
+SLOT_ARENAS = ("inputs", "outputs", *BASELINE_SLOT_ARENAS)
+"""Where the slots' inputs and outputs lie, the candidate's and the baseline's."""
 POISON = 0xA5
 """The byte that outputs are filled with before every call: a stale or unwritten output is visible."""
 MAX_SLOTS = 16
@@ -28,19 +31,27 @@ CPU_BUDGET = 2 << 30
 
 @dataclass
 class SharedSlot:
-    """One prepared call as the referee sees it: views of its inputs and outputs, and their specs."""
+    """One prepared call as the referee sees it: views of its inputs and outputs, and their specs.
 
-    arguments: list[Any]
-    """Encoded arguments as they were filled in last, tensors as specs, ready to send."""
+    Candidate and baseline have inputs and output places of their own, and neither sees the other's. A kernel
+    of the candidate's that still ran in the baseline's turn would find there what the baseline unmasked.
+    """
+
     input_specs: tuple[dict[str, Any], ...]
     views: tuple[torch.Tensor, ...]
-    """The input tensors in shared memory."""
+    """The candidate's input tensors in shared memory."""
     outputs: tuple[torch.Tensor, ...]
     """Where the contestant puts its outputs."""
     output_specs: tuple[dict[str, Any], ...]
     baseline: tuple[torch.Tensor, ...]
     """Where the baseline's process puts its outputs; the candidate never sees this memory."""
     baseline_specs: tuple[dict[str, Any], ...]
+    baseline_input_specs: tuple[dict[str, Any], ...]
+    baseline_views: tuple[torch.Tensor, ...]
+    """The same inputs where the baseline's process has them. None, and no place for its outputs, where the
+    slot was laid out for the candidate alone."""
+    filled: list[Any] = field(default_factory=list)
+    """The arguments as they were filled in last, encoded with the candidate's specs."""
     margins: tuple[tuple[torch.Tensor, torch.Tensor], ...] = ()
     """The bytes before and after each input; none unless the slot was laid out with a margin."""
 
@@ -50,9 +61,16 @@ class SharedSlot:
         return sum(view.nbytes for view in self.views)
 
     def values(self) -> list[Any]:
-        """The arguments as they lie in shared memory now: a contestant may have changed them."""
-        views = iter(self.views)
-        return [encoding.decode(argument, lambda _: next(views)) for argument in self.arguments]
+        """The arguments as the baseline has them, which no candidate can change."""
+        views = iter(self.baseline_views)
+        return [encoding.decode(argument, lambda _: next(views)) for argument in self.filled]
+
+    def arguments(self, *, baseline: bool = False) -> list[Any]:
+        """The arguments as they were filled in last, with tensors as specs, ready to send to a side."""
+        if not baseline:
+            return self.filled
+        specs = iter(self.baseline_input_specs)
+        return [encoding.encode(argument, lambda _: next(specs)) for argument in self.values()]
 
     def fill(self, arguments: list[Any]) -> None:
         """Takes drawn inputs, and poisons the outputs."""
@@ -63,28 +81,32 @@ class SharedSlot:
         """Takes drawn inputs: their tensors are copied in."""
         self.write(arguments)
         specs = iter(self.input_specs)  # numbers among the arguments are others in every draw
-        self.arguments = [encoding.encode(argument, lambda _: next(specs)) for argument in arguments]
+        self.filled = [encoding.encode(argument, lambda _: next(specs)) for argument in arguments]
 
-    def await_from(self, source: SharedSlot, meanwhile: list[Any]) -> list[list[dict[str, Any]]]:
+    def await_from(
+        self, source: SharedSlot, meanwhile: list[Any], *, baseline: bool = False
+    ) -> list[list[dict[str, Any]]]:
         """Takes the other's arguments, but that its own inputs are yet to be written. Returns where each
-        comes from, as [place, source] specs for the contestant.
+        comes from, as [place, source] specs for the candidate, or the baseline.
 
         `meanwhile`: arguments whose tensors lie there till then, another draw of the same kind: zeros would
         tell a candidate that the inputs are late, and so would any that it has seen.
         """
         specs = iter(self.input_specs)
-        self.arguments = [encoding.encode(argument, lambda _: next(specs)) for argument in source.values()]
+        self.filled = [encoding.encode(argument, lambda _: next(specs)) for argument in source.values()]
         self.write(meanwhile)
-        return [list(pair) for pair in zip(self.input_specs, source.input_specs, strict=True)]
+        here, there = (slot.baseline_input_specs if baseline else slot.input_specs for slot in (self, source))
+        return [list(pair) for pair in zip(here, there, strict=True)]
 
     def write(self, arguments: list[Any]) -> None:
-        """Copies the tensors in, and nothing else."""
-        for view, tensor in zip(self.views, tensors(arguments), strict=True):
-            view.copy_(tensor)
+        """Copies the tensors in, for both sides, and nothing else."""
+        for views in filter(None, (self.views, self.baseline_views)):
+            for view, tensor in zip(views, tensors(arguments), strict=True):
+                view.copy_(tensor)
 
-    def scramble(self) -> None:
-        """Overwrites the inputs with the poison byte: a result that lies in them changes."""
-        for view in self.views:
+    def scramble(self, *, baseline: bool = False) -> None:
+        """Overwrites a side's inputs with the poison byte: a result that lies in them changes."""
+        for view in self.baseline_views if baseline else self.views:
             raw(view).fill_(POISON) if view.is_contiguous() else view.zero_()
 
     def poison(self) -> None:
@@ -102,7 +124,7 @@ class SharedSlot:
             if place.is_cuda:
                 torch.cuda.synchronize(place.device)
         specs = self.baseline_specs if baseline else self.output_specs
-        return {"arguments": self.arguments, "outputs": list(specs)}
+        return {"arguments": self.arguments(baseline=baseline), "outputs": list(specs)}
 
 
 def raw(tensor: torch.Tensor) -> torch.Tensor:
@@ -191,12 +213,11 @@ class SharedMemory:
         arenas.release(arena)
 
 
-def slot_bytes(arguments: list[Any], outputs: Sequence[torch.Tensor]) -> int:
-    """Bytes of one slot: inputs, and outputs of candidate and baseline, each where it is made and where it
-    is copied to."""
-    return sum(arenas.bytes_of(_layable(t)) for t in tensors(arguments)) + 4 * sum(
-        _dense_bytes(t) for t in outputs
-    )
+def slot_bytes(arguments: list[Any], outputs: Sequence[torch.Tensor], *, sides: int = 2) -> int:
+    """Bytes of one slot: for candidate and baseline, or one of them, the inputs, and the outputs where they
+    are made and where they are copied to."""
+    inputs = sum(arenas.bytes_of(_layable(t)) for t in tensors(arguments))
+    return sides * (inputs + 2 * sum(_dense_bytes(t) for t in outputs))
 
 
 def slots_that_fit(bytes_each: int, device: torch.device, coming: int = 0) -> int:
@@ -228,39 +249,52 @@ def lay_out(
     prefix: str = "",
     shift: int = 0,
     margin: int = 0,
+    both: bool = True,
 ) -> list[SharedSlot]:
     """`count` slots for inputs like `arguments` and outputs like `outputs`, each at addresses of its own.
 
     Inputs keep the strides they were drawn with; output places are contiguous. `prefix` names the arenas
     apart from others'; `shift` moves inputs that many elements off their aligned places; `margin`: at least
-    so many bytes, a multiple of ALIGNMENT, lie before and after each input.
+    so many bytes, a multiple of ALIGNMENT, lie before and after each input; `both`: whether the baseline has
+    a part in them.
     """
     inputs = [_layable(t) for t in tensors(arguments)]
     input_bytes = sum(_room(t, shift, margin) for t in inputs)
     output_bytes = sum(_dense_bytes(t) for t in outputs)
-    names = [prefix + name for name in ("inputs", "outputs", "baseline")]
-    sizes = (input_bytes, output_bytes, output_bytes)
-    shared_in, shared_out, private_out = (
-        memory.arena(name, nbytes * count) for name, nbytes in zip(names, sizes, strict=True)
-    )
+    found = {
+        name: memory.arena(prefix + name, nbytes * count)
+        for name, nbytes in zip(SLOT_ARENAS, 2 * (input_bytes, output_bytes), strict=True)
+        if both or name not in BASELINE_SLOT_ARENAS
+    }
     dense = [_dense(t) for t in outputs]
+
+    def placed(name: str, index: int) -> tuple[tuple[dict[str, Any], ...], tuple[torch.Tensor, ...]]:
+        arena = found.get(name)
+        if arena is None:
+            return (), ()
+        if "inputs" in name:
+            specs = _specs(inputs, arena.name, index * input_bytes, shift, margin)
+        else:
+            specs = _specs(dense, arena.name, index * output_bytes)
+        return tuple(specs), tuple(map(arena.view, specs))
+
     slots = []
     for index in range(count):
-        specs = _specs(inputs, names[0], index * input_bytes, shift, margin)
-        views = tuple(shared_in.view(spec) for spec in specs)
-        pairs = zip(specs, inputs, strict=True) if margin else ()
-        out_specs = tuple(_specs(dense, names[1], index * output_bytes))
-        baseline_specs = tuple(_specs(dense, names[2], index * output_bytes))
+        (in_specs, views), (out_specs, places), (base_in_specs, base_views), (base_specs, base_places) = (
+            placed(name, index) for name in SLOT_ARENAS
+        )
+        pairs = zip(in_specs, inputs, strict=True) if margin else ()
         slots.append(
             SharedSlot(
-                arguments=[],
-                input_specs=tuple(specs),
+                input_specs=in_specs,
                 views=views,
-                outputs=tuple(shared_out.view(spec) for spec in out_specs),
+                outputs=places,
                 output_specs=out_specs,
-                baseline=tuple(private_out.view(spec) for spec in baseline_specs),
-                baseline_specs=baseline_specs,
-                margins=tuple(_around(shared_in, spec["offset"], t, margin) for spec, t in pairs),
+                baseline=base_places,
+                baseline_specs=base_specs,
+                baseline_input_specs=base_in_specs,
+                baseline_views=base_views,
+                margins=tuple(_around(found["inputs"], spec["offset"], t, margin) for spec, t in pairs),
             )
         )
     return slots

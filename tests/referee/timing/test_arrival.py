@@ -6,7 +6,7 @@ import random
 
 import torch
 
-from kernelproof.verifier.referee.timing.rounds import PLACES, SAMPLED, Arrival
+from kernelproof.verifier.referee.timing.rounds import PLACES, Arrival
 from kernelproof.verifier.workers.shared_memory import in_memory
 
 
@@ -60,15 +60,3 @@ def test_outputs_without_elements_say_nothing() -> None:
     arrival = Arrival([[torch.zeros(0, 3)]], random.Random(4))
     arrival.look()
     assert not arrival.changed()
-
-
-def test_a_thousandth_of_a_large_input_that_is_changed_is_seen() -> None:
-    """Inputs of which the referee has no copy: a handful of elements would miss most changes."""
-    found, source = 0, random.Random(5)
-    for number in range(50):
-        views = [torch.zeros(300_000)]
-        sample = Arrival([views], source, SAMPLED)
-        sample.look()
-        views[0][number::1000] = 1.0
-        found += sample.changed()
-    assert found >= 45

@@ -86,7 +86,7 @@ def proofs_of(calls: int, *, spoilt: bool = False) -> list[int]:
 
 def test_each_key_unmasks_one_call_and_nothing_is_readable_before(slots: list[SharedSlot]) -> None:
     made = kernels()
-    told = answered(Releases(made, slots, [3, 1, 4, 1, 5]), proofs_of(CALLS))
+    told = answered(Releases(made, [slot.views for slot in slots], [3, 1, 4, 1, 5]), proofs_of(CALLS))
     assert [each["seed"] for each in told] == [3, 1, 4, 1, 5]
     for number, (slot, each) in enumerate(zip(slots, told, strict=True)):
         plain = torch.full((64,), float(number))
@@ -97,13 +97,13 @@ def test_each_key_unmasks_one_call_and_nothing_is_readable_before(slots: list[Sh
 
 
 def test_no_more_calls_are_released_than_there_are(slots: list[SharedSlot]) -> None:
-    releases = Releases(kernels(), slots, None)
+    releases = Releases(kernels(), [slot.views for slot in slots], None)
     assert all(answered(releases, proofs_of(CALLS)))
     assert releases.next_call({"fixed": None}) is None
 
 
 def test_who_knows_the_places_gets_no_more_calls(slots: list[SharedSlot]) -> None:
-    releases = Releases(kernels(), slots, None)
+    releases = Releases(kernels(), [slot.views for slot in slots], None)
     answered(releases, proofs_of(2))
     assert releases.next_call({"fixed": {"proof": proofs_of(3)[-1], "digest": ""}}) is None
     assert releases.flush_failure(SEED) == LEFT_OUT
@@ -111,7 +111,7 @@ def test_who_knows_the_places_gets_no_more_calls(slots: list[SharedSlot]) -> Non
 
 def test_a_result_that_was_named_otherwise_is_another_one(slots: list[SharedSlot]) -> None:
     made = kernels()
-    releases = Releases(made, slots, None)
+    releases = Releases(made, [slot.views for slot in slots], None)
     assert made.release is not None
     right = [made.release.digest(slot.outputs) for slot in slots]
     answered(releases, proofs_of(CALLS), [*right[:3], "f" * 64, right[4]])
@@ -121,7 +121,7 @@ def test_a_result_that_was_named_otherwise_is_another_one(slots: list[SharedSlot
 
 
 def test_a_call_that_nothing_was_named_for_is_another_one(slots: list[SharedSlot]) -> None:
-    assert Releases(kernels(), slots, None).is_another(0, slots[0])
+    assert Releases(kernels(), [slot.views for slot in slots], None).is_another(0, slots[0])
 
 
 @pytest.mark.parametrize(
@@ -140,13 +140,13 @@ def test_a_call_that_nothing_was_named_for_is_another_one(slots: list[SharedSlot
 def test_only_what_fewer_flushes_give_is_said_to_be_left_out(
     slots: list[SharedSlot], proofs: list[Any], failure: str | None
 ) -> None:
-    releases = Releases(kernels(), slots, None)
+    releases = Releases(kernels(), [slot.views for slot in slots], None)
     answered(releases, proofs)
     assert releases.flush_failure(SEED) == failure
 
 
 def test_on_a_cpu_inputs_lie_readable(slots: list[SharedSlot]) -> None:
-    releases = Releases(Kernels(CPU), slots, None)
+    releases = Releases(Kernels(CPU), [slot.views for slot in slots], None)
     assert torch.equal(slots[2].views[0], torch.full((64,), 2.0))
     assert releases.next_call({}) is None
     assert not releases.is_another(0, slots[0])

@@ -38,7 +38,7 @@ class Slot(SharedSlot):
     """One whose arguments are the tensors themselves."""
 
     def values(self) -> list[torch.Tensor]:
-        return [*self.views]
+        return [*self.baseline_views]
 
 
 def timed(oracle: Oracle, trials: int = 1) -> TimedOutputs:
@@ -65,7 +65,7 @@ def beside(oracle: Oracle, change: str = "") -> tuple[Slot, TimedOutputs]:
         x = torch.full_like(x, 5.0)
         mine = torch.relu(torch.tanh(x) - 0.999)
     spec = {"arena": "inputs", "offset": 0}
-    return Slot([], (spec,), (x,), (mine,), (spec,), (native,), (spec,)), outputs
+    return Slot((spec,), (x,), (mine,), (spec,), (native,), (spec,), (spec,), (x,)), outputs
 
 
 def test_a_rounding_of_outputs_that_are_mostly_zero_is_right(oracle: Oracle) -> None:
@@ -117,7 +117,7 @@ def test_a_float32_output_beyond_a_trials_bound_is_right_when_timed_and_noted(
     error = torch.randn(native.shape, generator=torch.Generator().manual_seed(1))
     mine = native + off * NORM_FLOOR[torch.float32] * native.norm() / error.norm() * error
     spec = {"arena": "inputs", "offset": 0}
-    slot = Slot([], (spec,), (x,), (mine,), (spec,), (native,), (spec,))
+    slot = Slot((spec,), (x,), (mine,), (spec,), (native,), (spec,), (spec,), (x,))
     assert (outputs.wrong(slot, [x], 0) is not None) is wrong
     assert outputs.beyond_trial == noted
 
@@ -141,7 +141,7 @@ def test_a_bound_that_fits_the_problem_holds_for_timed_outputs_too(
     error = torch.randn(native.shape, generator=torch.Generator().manual_seed(1))
     mine = native + off * native.norm() / error.norm() * error
     spec = {"arena": "inputs", "offset": 0}
-    slot = Slot([], (spec,), (x,), (mine,), (spec,), (native,), (spec,))
+    slot = Slot((spec,), (x,), (mine,), (spec,), (native,), (spec,), (spec,), (x,))
     outputs = timed(oracle)
     assert (outputs.wrong_beside(slot, slot, 0) is not None) is wrong
     assert (outputs.wrong(slot, [x], 0) is not None) is wrong

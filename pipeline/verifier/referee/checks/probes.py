@@ -201,7 +201,7 @@ class Probes:
         check, found, gone = _check("margins"), Beyond(), ""
         inputs, outputs = tensors(arguments), self._slot.outputs
         none = not any(t.numel() for t in inputs)
-        if none or self._short(slot_bytes(arguments, outputs) + 2 * MARGIN * len(inputs)):
+        if none or self._short(slot_bytes(arguments, outputs, sides=1) + 2 * MARGIN * len(inputs)):
             self._ledger.skipped(check, "no input is a tensor with elements" if none else SHORT)
             return ""
         try:
@@ -255,17 +255,17 @@ class Probes:
     ) -> Iterator[list[SharedSlot]]:
         """One slot, which the candidate's process shares meanwhile. `place`: for `lay_out`."""
         try:
-            slots = lay_out(self._memory, arguments, outputs, 1, prefix="probe ", **place)
+            slots = lay_out(self._memory, arguments, outputs, 1, prefix="probe ", both=False, **place)
             message, fds = self._memory.announce(*_ARENAS)
             candidate.attach(message, fds)
             yield slots
             seconds = self._request.settings.call_seconds
             candidate.ask({"op": "detach", "arenas": list(_ARENAS)}, seconds, Cause.RAISED_IN_RUNNER)
         finally:
-            self._memory.give_back(*_ARENAS, "probe baseline")
+            self._memory.give_back(*_ARENAS)
 
     def _probes(self, arguments: list[Any]) -> Iterator[Probe]:
-        self._input_bytes = slot_bytes(arguments, [])
+        self._input_bytes = slot_bytes(arguments, [], sides=1)
         few = self._request.settings.rigor is Rigor.QUICK
         shapes = Shapes(arguments)
         for other in shapes.batches(few=few):
@@ -291,7 +291,7 @@ class Probes:
             return True
         arguments, sample = found
         outputs = outputs_of(sample, self._device)
-        if self._short(slot_bytes(arguments, outputs)):
+        if self._short(slot_bytes(arguments, outputs, sides=1)):
             self._ledger.skipped(check, SHORT)
             return True
         scratch = Ledger(self._request)  # its entries of a trial decide nothing here

@@ -124,7 +124,7 @@ class Measuring:
         source.take(self.oracle.loaded.draw(self.ledger.seed("replay"), self.device))
         times = []
         for side, is_baseline in ((baseline, True), (candidate.contestant, False)):
-            late = slot.await_from(source, captured)
+            late = slot.await_from(source, captured, baseline=is_baseline)
             times.append(self._replay(side, slot, late, is_baseline=is_baseline))
         baseline_ms, candidate_ms = times
         slot.write(source.values())
@@ -224,8 +224,9 @@ class Measuring:
     ) -> float | None:
         """Median time of a replayed call; None where it cannot be captured, or the process is gone. `late`:
         where its inputs come from once it is captured."""
-        specs = slot.message(baseline=is_baseline)["outputs"]
-        message = {"op": "replay", "slots": [slot.arguments], "late": [late], "outputs": specs}
+        prepared = slot.message(baseline=is_baseline)
+        message = {"op": "replay", "slots": [prepared["arguments"]], "late": [late]}
+        message["outputs"] = prepared["outputs"]
         side.resume()
         try:
             reply = side.ask(message, seconds=self.settings.call_seconds)
@@ -427,7 +428,7 @@ AA_SECONDS = 1.0
 AA_SLOTS = 8
 AA_PAIRS = 3
 _AS_FIRST = ("inputs", "outputs")
-_AS_SECOND = ("inputs", "baseline")
+_AS_SECOND = ("baseline_inputs", "baseline")
 
 
 def aa_spread(settings: VerifySettings, device: torch.device, pool: WarmPool) -> float:

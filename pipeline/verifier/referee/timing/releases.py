@@ -40,17 +40,19 @@ class Kernels:
 class Releases:
     """Of one block."""
 
-    def __init__(self, kernels: Kernels, slots: Sequence[SharedSlot], seeds: Sequence[int] | None) -> None:
-        """Masks the slots' inputs. `seeds`: of torch's generators, for each call."""
+    def __init__(
+        self, kernels: Kernels, inputs: Sequence[Sequence[torch.Tensor]], seeds: Sequence[int] | None
+    ) -> None:
+        """Masks the `inputs` of each call, where that side has them. `seeds`: of torch's generators."""
         self._kernels, self._seeds = kernels, seeds
         self._keys: list[int] = []
         self._fixed: list[dict[str, Any]] = []
         """The digest and proof that were named for each call, by the contestant's word."""
         self._ended = False
         if kernels.release is not None:
-            self._keys = [secrets.randbits(128) for _ in slots]
-            for slot, key in zip(slots, self._keys, strict=True):
-                kernels.release.mask(slot.views, key)
+            self._keys = [secrets.randbits(128) for _ in inputs]
+            for views, key in zip(inputs, self._keys, strict=True):
+                kernels.release.mask(views, key)
 
     def next_call(self, request: dict[str, Any]) -> dict[str, Any] | None:
         """The answer to a request for the next call; None when there is none."""

@@ -7,11 +7,11 @@ terms. A contestant reports a time for each call; the referee holds a clock of i
 block. The contestant is held still (all its processes stopped) whenever it is not its turn. Outputs of a
 random half of the calls of every round are compared with the baseline's on the same inputs.
 
-One secret slot of each round is watched: its inputs also lie in memory that no contestant can reach. On a CPU
-they are destroyed when all calls are made, before the places of the results are told. Results computed only
-when they are copied have nothing to come from. On a GPU `Releases` sees to that. And some rounds are decoys:
-they look like the others, but their inputs are the trials' variants, and their times do not count. A shortcut
-that is right for drawn inputs only gives wrong results in them.
+Each side has the inputs in memory of its own. One secret slot of each round is watched: on a CPU its inputs
+are destroyed when all calls are made, before the places of the results are told. Results computed only when
+they are copied have nothing to come from. On a GPU `Releases` sees to that. And some rounds are decoys: they
+look like the others, but their inputs are the trials' variants, and their times do not count. A shortcut that
+is right for drawn inputs only gives wrong results in them.
 
 `Blocks` says how many calls a block holds: one of two numbers, at random. A candidate that does not know how
 many calls come cannot spread over them the time that it hides. Example: where candidate and baseline take
@@ -209,24 +209,17 @@ PLACES, ELEMENTS = 4, 16
 sixteen results for later is found with a chance of 45 % in each block."""
 
 
-SAMPLED = 4096
-"""Elements of an input that are looked at where no private copy of its slot is kept. Who changes a thousandth
-of them is found with a chance of 98 %."""
-
-
 class Arrival:
     """What is looked at in one block. Made before its clock starts."""
 
-    def __init__(
-        self, places: Sequence[Sequence[torch.Tensor]], source: random.Random, elements: int = ELEMENTS
-    ) -> None:
-        """`places`: the output tensors of each call's place; `source` chooses, in secret, so many `elements`
-        of each tensor."""
+    def __init__(self, places: Sequence[Sequence[torch.Tensor]], source: random.Random) -> None:
+        """`places`: the output tensors of each call's place; `source` chooses, in secret, ELEMENTS of each
+        tensor."""
         chosen = source.sample(list(places), min(PLACES, len(places)))
         self._memory = [in_memory(output) for outputs in chosen for output in outputs if output.numel()]
         secret = torch.Generator().manual_seed(source.getrandbits(62))
         self._where = [
-            torch.randint(len(flat), (elements,), generator=secret).to(flat.device) for flat in self._memory
+            torch.randint(len(flat), (ELEMENTS,), generator=secret).to(flat.device) for flat in self._memory
         ]
         self._seen: list[torch.Tensor] = []
 
@@ -243,9 +236,6 @@ class Arrival:
 WARM_UP_SECONDS = 0.2
 ALONE_ROUNDS = 5
 """Blocks of the baseline after the candidate's process is gone, of each number of calls."""
-PRIVATE_BYTES = 256 << 20
-"""The bytes of a round's inputs that the referee keeps to itself, beside the watched slot's. A candidate sees
-which slot is watched when its inputs are destroyed, and could then change the others for the baseline."""
 
 
 @dataclass
@@ -254,10 +244,6 @@ class _Watched:
 
     index: int
     private: list[Any]
-    others: dict[int, list[Any]]
-    """Those of further slots, by index, as many as fit into PRIVATE_BYTES."""
-    samples: dict[int, Arrival]
-    """A few elements of those of all others, by index."""
     seeds: list[int]
     """Of torch's generators, a seed for each slot's call, the same for both sides."""
     changed: bool = False
@@ -398,10 +384,7 @@ class Stopwatch:
             else:
                 candidate, host = self._block(self._candidate, slots, places, watched)
                 waited, held = self._watch.waited_ms, self._held_ms
-            if who == "C" and (who == order[0] or not self._destroys):
                 watched.changed |= self._changed(slots, watched)
-            if who == order[0]:  # the other side is to have the same inputs
-                slots[watched.index].write(watched.private)
         self._watch.ask_gpu()
         timed.failure = timed.failure or self._flush_failure
         if watched.changed:
@@ -432,10 +415,8 @@ class Stopwatch:
         timed.failure = timed.failure or self._flush_failure
         if watched.changed or self._changed(slots, watched):
             timed.failure = timed.failure or "inputs_unchanged"
-        private = watched.others | {watched.index: watched.private}
-        for number, (place, variant) in enumerate(zip(places, variants, strict=True)):
-            arguments = private.get(number) or slots[number].values()
-            timed.record_wrong(self._outputs.wrong_decoy(place, variant, arguments, watched.seeds[number]))
+        for slot, place, variant, seed in zip(slots, places, variants, watched.seeds, strict=True):
+            timed.record_wrong(self._outputs.wrong_decoy(place, variant, slot.values(), seed))
         self._check_block(timed, places, range(count))
         timed.checked_calls += count
 
@@ -453,31 +434,25 @@ class Stopwatch:
         slot's inputs."""
         for place in places:
             place.poison()
-        index, kept, samples = self._random.randrange(len(slots)), {}, {}
-        room = PRIVATE_BYTES // max(1, slots[0].input_bytes)
-        private = {index, *self._random.sample(range(len(slots)), min(room, len(slots)))}
+        index, private = self._random.randrange(len(slots)), list[Any]()
         for number, (slot, draw) in enumerate(zip(slots, draws, strict=True)):
             arguments = draw()
             slot.take(arguments)
-            if number in private:
-                kept[number] = arguments
-            else:
-                samples[number] = Arrival([slot.views], self._random, SAMPLED)
-                samples[number].look()
+            if number == index:
+                private = arguments
             del arguments
         sides.make_room(self._device, slots[0].input_bytes)
-        return _Watched(index, kept.pop(index), kept, samples, self._seeds(slots))
+        return _Watched(index, private, self._seeds(slots))
 
     def _seeds(self, slots: Sequence[SharedSlot]) -> list[int]:
         return [self._random.getrandbits(62) for _ in slots]
 
     def _changed(self, slots: Sequence[SharedSlot], watched: _Watched) -> bool:
-        """Whether inputs were changed; where the watched slot's are destroyed, those of the others."""
+        """Whether the candidate changed its inputs; where the watched slot's are destroyed, the others."""
         if self._trusted or self._subject.aliased:
             return False
-        kept = watched.others if self._destroys else watched.others | {watched.index: watched.private}
-        same = all(same_bits(list(slots[number].views), private) for number, private in kept.items())
-        return not same or any(sample.changed() for sample in watched.samples.values())
+        left = [slot for number, slot in enumerate(slots) if number != watched.index or not self._destroys]
+        return not all(same_bits(list(slot.views), list(slot.baseline_views)) for slot in left)
 
     def _block(
         self,
@@ -494,11 +469,13 @@ class Stopwatch:
         is_baseline = side is self._baseline
         ours = 0.0  # milliseconds that the referee itself took between the calls and their results' delivery
         seed = self._random.getrandbits(62)
-        message: dict[str, Any] = {"op": "time", "seed": seed, "slots": [slot.arguments for slot in slots]}
+        arguments = [slot.arguments(baseline=is_baseline) for slot in slots]
+        message: dict[str, Any] = {"op": "time", "seed": seed, "slots": arguments}
         seeds = watched.seeds if watched is not None else self._seeds(slots)
         if self._subject.seeded and self._device.type == "cpu":
             message["seeds"] = seeds
-        releases = Releases(self._kernels, slots, seeds if self._subject.seeded else None)
+        inputs = [slot.baseline_views if is_baseline else slot.views for slot in slots]
+        releases = Releases(self._kernels, inputs, seeds if self._subject.seeded else None)
         sides.settled(self._device)
 
         def tell_places(request: dict[str, Any]) -> dict[str, Any] | None:
@@ -541,10 +518,10 @@ class Stopwatch:
     def _destroy(self, side: Contestant, slots: Sequence[SharedSlot], watched: _Watched) -> float:
         """Compares the watched slot's inputs and overwrites them, while the side is held still. Returns the
         milliseconds from the moment in which all its processes were at rest."""
-        halted = side.halt()
-        same = same_bits(list(slots[watched.index].views), watched.private)
-        watched.changed |= not same and side is self._candidate
-        slots[watched.index].scramble()
+        halted, is_baseline, slot = side.halt(), side is self._baseline, slots[watched.index]
+        same = same_bits(list(slot.baseline_views if is_baseline else slot.views), watched.private)
+        watched.changed |= not same and not is_baseline
+        slot.scramble(baseline=is_baseline)
         side.resume()
         return (time.perf_counter_ns() - halted) / 1e6
 
