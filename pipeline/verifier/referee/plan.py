@@ -95,6 +95,15 @@ PLAN = (
         stages.measured,
     ),
     PlanStage(
+        "correctness",
+        "variants that a slow candidate was spared, if it was not that slow",
+        stages.put_off_variants,
+        (kinds.VALUES,),
+        (Cause.RAISED_IN_CALL,),
+        stages.not_far_slower,
+        announced=False,
+    ),
+    PlanStage(
         "timing",
         "launch-bound calls as CUDA graphs",
         stages.replays,

@@ -127,11 +127,14 @@ def measured(session: Session) -> bool:
     return session.settings.measure
 
 
+def not_far_slower(session: Session) -> bool:
+    """Where the times that were measured do not show the candidate far slower than the baseline."""
+    return measured(session) and not session.measuring.far_slower()
+
+
 def worth_a_claim(session: Session) -> bool:
     """Where the times that were measured could make a claim."""
-    if not measured(session):
-        return False
-    return not (session.measuring.far_slower() or session.measuring.below_bar())
+    return not_far_slower(session) and not session.measuring.below_bar()
 
 
 def worth_another_look(session: Session) -> bool:
@@ -233,6 +236,11 @@ def kernels(session: Session) -> None:
         session.form,
         OtherWeights(session.model, session.loaded.drawn_constants, session.weights, session.pristine),
     )
+
+
+def put_off_variants(session: Session) -> None:
+    """The trials that a candidate was spared because it seemed far slower than the reference. Raises Ended."""
+    session.trials.finish()
 
 
 def kernels_again(session: Session) -> None:

@@ -104,6 +104,10 @@ LATER_SECONDS = 0.15
 """And more on the last of these inputs, for so long, until there are more than slots, and than there are
 slots where memory allows them: in timed calls all results of a block are kept, so a candidate with a ring of
 buffers must have more buffers than that."""
+FAR_SLOWER, DEAR_SECONDS = 10.0, 0.02
+"""A candidate whose call takes so many times as long as the reference's, and so long, is tried on the variants
+in the rows of one draw: nobody uses it, and each of its calls holds the device. Where it is timed, and turns
+out not to be so slow, it is tried on each of them then."""
 _AS_LARGE_AS = {
     ErrorClass.TF32_CLASS: "products of TF32 or float16 operands",
     ErrorClass.HALF_CLASS: "products of bfloat16 operands",
@@ -134,6 +138,10 @@ class Trials:
         self._right_on: set[str] = set()
         self._exact_when_drawn = False
         """Whether a trial on drawn inputs showed float32's accuracy: other errors are not of its operands."""
+        self._seconds = {"reference": math.inf, "candidate": 0.0}
+        """Of the call that is repeated."""
+        self._put_off = False
+        """Whether the variants were tried in the rows of one draw only."""
         self._doubtful: list[dict[str, Any]] = []
         """Outputs whose precision is not separable, as found by `Oracle.judge`."""
         self.reference_error = [0.0] * len(slots[0].outputs)
@@ -159,11 +167,23 @@ class Trials:
         for number in range(1, self._settings.trials):
             name = f"drawn {number + 1}"
             self._trial(self._oracle.expected(name, *self._draw(name)))
-        self._variants()
+        self._put_off = self._settings.measure and self._is_far_slower() and self._all_in_rows()
+        if not self._put_off:
+            self._variants()
         self._kept_result(aliased)
         self._ledger.passed(OUTPUT_FORM, "the same in every trial")
         self._ledger.record_strides()
         self._ledger.passed(INPUTS_UNCHANGED, "the same bytes after every trial")
+        self._flag_doubtful()
+
+    def finish(self) -> None:
+        """The variants that were put off, for a candidate that is not far slower after all. Raises Ended."""
+        if self._put_off:
+            self._put_off = False
+            self._variants()
+            self._flag_doubtful()
+
+    def _flag_doubtful(self) -> None:
         if self._doubtful:
             first = self._doubtful[0]
             self._ledger.flagged(PRECISION, Flag.PRECISION_NOT_SEPARABLE, _doubt(first), first)
@@ -189,6 +209,19 @@ class Trials:
         arguments = self._loaded.draw(self._ledger.seed(f"trial {name}"), self._device)
         self._structure.see(arguments)
         return arguments, self._ledger.seed(f"forward {name}")
+
+    def _is_far_slower(self) -> bool:
+        candidate = self._seconds["candidate"]
+        return candidate > max(DEAR_SECONDS, FAR_SLOWER * self._seconds["reference"])
+
+    def _all_in_rows(self) -> bool:
+        """All variants in one draw. False where the reference cannot do with that."""
+        parts = [variant for variant in VARIANTS if variant.name not in (*GROSS, *FEW_LARGE)]
+        rows = mixed_rows(parts).keeping(self._structure)
+        if self._try_variant(rows) is not None:
+            return False
+        self._used.append(rows)
+        return True
 
     def _variants(self) -> None:
         for variant in VARIANTS:
@@ -238,7 +271,10 @@ class Trials:
     def _call(self, slot: SharedSlot, seed: int, **more: Any) -> dict[str, Any]:
         sides.make_room(self._device, slot.input_bytes)
         message = {"op": "call", "seed": seed, **slot.message(), **more}
-        return self._ask(message, self._settings.call_seconds, Cause.RAISED_IN_CALL)
+        began = time.monotonic()
+        reply = self._ask(message, self._settings.call_seconds, Cause.RAISED_IN_CALL)
+        self._seconds["candidate"] = time.monotonic() - began
+        return reply
 
     def _check_values(self, expected: Expected, slot: SharedSlot) -> None:
         check, judged = VALUES.of(expected.name), self._oracle.judge(expected, slot.outputs)
@@ -286,7 +322,10 @@ class Trials:
     def _repeat(self, expected: Expected) -> None:
         """The first trial once more, at other addresses where there are any; on a GPU its inputs are then
         written by work that is queued right before the call."""
+        began = time.monotonic()
         native = self._oracle.native(expected.arguments, expected.seed)  # a model with a state stays in step
+        sides.settled(self._device)
+        self._seconds["reference"] = time.monotonic() - began
         if not _agree(native.outputs, expected.native.outputs):
             self._ledger.skipped(REPEAT, "the reference itself gives another result")
             return
