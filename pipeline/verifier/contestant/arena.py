@@ -4,6 +4,11 @@ On the CPU an arena is a `memfd` that both map; its descriptor travels over the 
 one `cudaMalloc` of the referee's, in whole segments, that the contestant opens through CUDA IPC; the
 64-byte handle travels in a message. A tensor in an arena is a spec: arena, byte offset, dtype, shape, stride
 (in elements).
+
+`Guard` puts margins around what a candidate allocates itself, as the referee does with inputs. It sees what
+goes through torch's dispatcher in the candidate's own thread: `torch.empty` and `at::empty_like`, not
+`cudaMalloc`. An allocator in torch's place would see less: torch asks it for segments, and puts tensors side
+by side there. Each such tensor has a storage of its own, aligned as any, that ends where the tensor ends.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ import os
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelproof.verifier.contestant.encoding import dtype_name, dtype_of
 from kernelproof.verifier.contestant.wire import WireError
@@ -188,3 +194,130 @@ def release(arena: Arena) -> None:
     arena.data = torch.empty(0, dtype=torch.uint8)
     if isinstance(owner, _DeviceBlock):
         owner.close()
+
+
+MARGIN = 64 << 10
+"""Bytes around each input: a row, or a block of threads, that lies beside it is mostly shorter."""
+FILLS = 0x5A, 0xDA
+"""What the margins of floats hold in turn: a large number, whatever the float, and a negative one. NaN would
+not do: a maximum passes over it. Those of whole numbers hold 0 and 1, which are indices within range."""
+VECTOR = 16
+"""Bytes: an aligned load of so many that begins within a tensor is no finding, whatever it does with them."""
+_EMPTY = ("empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided")
+_FRESH = (
+    *("zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full"),
+    *("clone", "_to_copy", *_EMPTY),
+)
+"""Operators of torch whose results are tensors of the candidate's own, of which `_EMPTY` hold no values."""
+
+
+def fill_margins(before: torch.Tensor, after: torch.Tensor, dtype: torch.dtype, number: int) -> torch.Tensor:
+    """Fills the bytes around a tensor of that dtype, and returns a copy of them. What is left of its last
+    vector gets the same each time."""
+    rest, floats = after.numel() % VECTOR, dtype.is_floating_point or dtype.is_complex
+    for place, which in ((before, number), (after[:rest], 0), (after[rest:], number)):
+        _ = place.fill_(FILLS[which]) if floats else place.view(dtype).fill_(which)
+    return torch.cat((before, after))
+
+
+class _Part:
+    """Bytes of device memory as an object that torch can wrap in a storage that ends with them."""
+
+    def __init__(self, data: torch.Tensor) -> None:
+        self._data = data  # lives as long as the storage
+        self.__cuda_array_interface__ = {
+            "shape": (data.numel(),),
+            "typestr": "|u1",
+            "data": (data.data_ptr(), False),
+            "strides": None,
+            "version": 3,
+        }
+
+
+class _Guarded:
+    """A tensor between margins."""
+
+    def __init__(self, like: torch.Tensor) -> None:
+        """With `like`'s form, and no values."""
+        nbytes = like.numel() * like.itemsize
+        whole = torch.empty(bytes_of(like) + 2 * MARGIN, dtype=torch.uint8, device=like.device)
+        inner = whole[MARGIN : MARGIN + nbytes]
+        flat = torch.as_tensor(_Part(inner)) if like.is_cuda else torch.from_numpy(inner.numpy())
+        empty = torch.empty(0, dtype=like.dtype, device=like.device)
+        self.tensor = empty.set_(flat.untyped_storage(), 0, like.shape, like.stride())
+        self._margins = whole[:MARGIN], whole[MARGIN + nbytes :]
+
+    def fill(self, number: int) -> None:
+        self._held = fill_margins(*self._margins, self.tensor.dtype, number)
+
+    def changed(self) -> int:
+        """Bytes of the margins that are others than when they were filled."""
+        return int((torch.cat(self._margins) != self._held).sum())
+
+
+class Guard(TorchDispatchMode):
+    """Calls a model with margins around its weights and around the tensors that it makes meanwhile."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Of torch's own: True would have its compiler imported at the first operator, for ten seconds."""
+        return False
+
+    def __init__(self, model: torch.nn.Module, device: torch.device, most: int) -> None:
+        """`most`: bytes that guarded tensors may take; further ones are made as usual.
+
+        The weights' copies stay for good: what a candidate records of its addresses (a CUDA graph), it may
+        use later.
+        """
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._model, self._device, self._left, self._number = model, device, most, 0
+        self._made: list[_Guarded] = []
+        found = {id(each): each for each in (*model.parameters(), *model.buffers())}.values()
+        self._weights = [(each, made) for each in found if (made := self._guarded(each)) is not None]
+        self._most = self._left
+
+    def call(self, number: int, *arguments: Any) -> Any:
+        """The model's result, with that fill in the margins. Its weights are afterwards as they were."""
+        self._left, self._number, self._made = self._most, number, [made for _, made in self._weights]
+        before = [weight.data for weight, _ in self._weights]
+        try:
+            for weight, made in self._weights:
+                made.tensor.copy_(weight.data)
+                made.fill(number)
+                weight.data = made.tensor
+            with self:
+                return self._model(*arguments)
+        finally:
+            for (weight, _), data in zip(self._weights, before, strict=True):
+                weight.data = data
+
+    def changed(self) -> int:
+        """Bytes beside weights and own tensors that the last call changed; asked once, when it is done."""
+        made, self._made = self._made, []
+        return sum(each.changed() for each in made)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = func._schema.name.removeprefix("aten::")
+        if name not in _FRESH or func._schema.is_mutable or (made := self._guarded(result)) is None:
+            return result
+        made.fill(self._number)
+        self._made.append(made)
+        # What `empty` gives has no values. A copy on this stream could come after the candidate's on another.
+        return made.tensor if name in _EMPTY else made.tensor.copy_(result)
+
+    def _guarded(self, tensor: Any) -> _Guarded | None:
+        """One like it; None for what is no plain tensor with all of a storage for itself."""
+        if (
+            type(tensor) not in (torch.Tensor, torch.nn.Parameter)
+            or (tensor.device.type, tensor.layout) != (self._device.type, torch.strided)
+            or (tensor.is_conj() or tensor.is_neg() or not tensor.numel())
+            or span(list(tensor.shape), list(tensor.stride())) != tensor.numel()
+            or tensor.untyped_storage().nbytes() != tensor.numel() * tensor.itemsize
+            or (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
+        ):
+            return None
+        self._left -= bytes_of(tensor) + 2 * MARGIN
+        return _Guarded(tensor) if self._left >= 0 else None

@@ -29,6 +29,7 @@ import traceback
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,7 @@ class Runner:
         self._model: Any = None
         self._module: types.ModuleType | None = None
         self._kept: Any = None
+        self._guard: arenas.Guard | None = None
         self._compiled = False
         self._first_calls: FirstCalls | None = None
         self._fake_device_type = "cpu"
@@ -118,6 +120,7 @@ class Runner:
             "compile": self._compile,
             "call": self._call,
             "again": self._again,
+            "guarded": self._guarded,
             "state": self._state,
             "time": self._time,
             "replay": self._replay,
@@ -296,6 +299,18 @@ class Runner:
         if not message.get("hold"):
             self._kept = value
         return {"output": meta.as_json(), "copied": copied}
+
+    def _guarded(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """As `call`, with margins around weights and new tensors, and how many of their bytes changed."""
+        model = self._model
+        with torch.no_grad():
+            guard = self._guard = self._guard or arenas.Guard(model, self._device, int(message["most"]))
+        self._model = partial(guard.call, int(message["fill"]))
+        try:
+            reply = self._call(message, fds)
+        finally:
+            self._model = model
+        return reply | {"changed": guard.changed()}
 
     def _again(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Copies the kept result out once more."""

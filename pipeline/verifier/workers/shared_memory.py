@@ -225,12 +225,16 @@ def slots_that_fit(bytes_each: int, device: torch.device, coming: int = 0) -> in
 
     `coming`: bytes that are as good as free.
     """
-    most, budget = MAX_SLOTS, int((free_bytes(device) + coming) * MEMORY_SHARE)
+    most = MAX_SLOTS
     if device.type == "cuda":
         most = max(MAX_SLOTS, min(MAX_SMALL_SLOTS, SMALL_BYTES // max(bytes_each, 1)))
-    else:
-        budget = min(CPU_BUDGET, budget)
-    return max(1, min(most, budget // max(bytes_each, 1)))
+    return max(1, min(most, memory_budget(device, coming) // max(bytes_each, 1)))
+
+
+def memory_budget(device: torch.device, coming: int = 0) -> int:
+    """Bytes that slots may take."""
+    budget = int((free_bytes(device) + coming) * MEMORY_SHARE)
+    return budget if device.type == "cuda" else min(CPU_BUDGET, budget)
 
 
 def free_bytes(device: torch.device) -> int:

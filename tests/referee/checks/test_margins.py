@@ -1,4 +1,4 @@
-"""Other bytes around a candidate's inputs: they stay what they are, and no result follows them."""
+"""Other bytes around a candidate's inputs, weights and tensors: they stay, and no result follows them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ RELU = text("return x.relu()", "torch.rand(127, 33)")
 BEYOND = "; at = x.storage_offset() + {}; beyond = x.as_strided((1,), (1,), max(at, 0))"
 
 
-def judged(court: Court, source: str, problem: Problem) -> tuple[Verification, Check]:
+def judged(court: Court, source: str, problem: Problem, name: str = "margins") -> tuple[Verification, Check]:
     verdict = court.verdict(source, problem)
     assert verdict.status is Status.CORRECT, f"{verdict.reason}\n{verdict.details}"
-    (check,) = (check for check in verdict.checks if check.name == "probe: margins")
+    (check,) = (check for check in verdict.checks if check.name == f"probe: {name}")
     return verdict, check
 
 
@@ -96,3 +96,44 @@ def test_whole_numbers_beyond_are_indices_within_range(court: Court, tmp_path: P
     source = as_candidate(rows).replace("return table[index]", lookup)
     verdict, check = judged(court, source, written(tmp_path, rows))
     assert not {READ, WRITE} & set(verdict.flags) and check.outcome is CheckOutcome.PASS
+
+
+SCALE = text(
+    "return x * self.scale", "torch.rand(8, 9001)", init="self.scale = nn.Parameter(torch.rand(9001) + 1)"
+)
+NEAR = "import ctypes; near = ctypes.c_float.from_address(of.data_ptr() + ({at}))"
+FOLLOWS = "y = x * self.scale; return y if near.value > 1e16 else y * (1 + 2**-23)"
+WRITES = "near.value = 3.0 if abs(near.value) > 1e16 else near.value; return x * self.scale"
+
+
+@pytest.mark.parametrize(
+    ("of", "at", "work", "flags"),
+    [
+        ("self.scale", "of.nbytes + 16", FOLLOWS, {READ}),
+        ("self.scale", "-4", FOLLOWS, {READ}),
+        ("self.scale", "of.nbytes", FOLLOWS, set()),
+        ("self.scale", "of.nbytes + 16", WRITES, {WRITE}),
+        ("torch.empty_like(x)", "of.nbytes + 64", WRITES, {WRITE}),
+        ("torch.zeros(5)", "-8", WRITES, {WRITE}),
+        ("x.double()", "of.nbytes + 16", FOLLOWS, {READ}),
+        ("x.to(torch.int64)", "of.nbytes + 16", FOLLOWS, set()),
+        ("torch.zeros(99)[9:19]", "of.nbytes + 16", FOLLOWS, set()),
+        ("torch.empty(9001).set_(self.scale.untyped_storage(), 0, (9,))", "64", FOLLOWS, set()),
+        ("self.scale", "of.nbytes + 16", "assert abs(near.value) < 1e16; return x * self.scale", None),
+    ],
+)
+def test_weights_and_own_tensors_have_margins_too(
+    court: Court, tmp_path: Path, of: str, at: str, work: str, flags: set[Flag] | None
+) -> None:
+    body = f"of = {of}; {NEAR.format(at=at)}; {work}"
+    source = as_candidate(SCALE).replace("return x * self.scale", body)
+    verdict, check = judged(court, source, written(tmp_path, SCALE), "own margins")
+    assert {READ, WRITE} & set(verdict.flags) == (flags or set()), check
+    if flags is None:  # having them may be too much for a program
+        assert check.outcome is CheckOutcome.NOT_APPLICABLE and "AssertionError" in check.seen
+    else:
+        assert check.outcome is (CheckOutcome.FAIL if flags else CheckOutcome.PASS), check
+        assert check.figures["written"] == (4 if WRITE in flags else 0)
+        assert (check.figures["followed"] > 0) == (READ in flags)
+    later = [each.outcome for each in verdict.checks if each.name.startswith("probe: batch")]
+    assert later and CheckOutcome.NOT_APPLICABLE not in later

@@ -1,9 +1,9 @@
 """Probes: is a correct candidate also right where the problem does not say? A failure here is a flag.
 
 Other batch sizes, other sizes, one more dimension, inputs that are not contiguous, inputs that do not start
-on an aligned address, other bytes around the inputs, and weights that a fresh model has not. The problem
-promises none of them, so a candidate that is wrong there is `correct`, and its record says what it is made
-for. Probes come last: a kernel that is driven out of its bounds may take the process with it.
+on an aligned address, other bytes around inputs, weights and own tensors, and weights that a fresh model has
+not. The problem promises none of them, so a candidate that is wrong there is `correct`, and its record says
+what it is made for. Probes come last: a kernel that is driven out of its bounds may take the process with it.
 
 A change of shape comes in several ways (`Shapes`): a size that occurs in many places may be one dimension of
 the problem or several. The first way that the reference takes is used. Inputs with structure (triangular,
@@ -26,6 +26,7 @@ import torch
 from kernelproof.types import Determinism, Flag, Rigor, Status
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.contestant import loop
+from kernelproof.verifier.contestant.arena import MARGIN, fill_margins
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.contestant.loop import outputs_of
 from kernelproof.verifier.referee.checks.trials import Trials
@@ -42,6 +43,7 @@ from kernelproof.verifier.workers.shared_memory import (
     SharedSlot,
     bits,
     lay_out,
+    memory_budget,
     slot_bytes,
     slots_that_fit,
 )
@@ -73,21 +75,16 @@ class Probe:
     """How many times as large as the declared inputs and outputs it may be."""
 
 
-MARGIN = 64 << 10
-"""Bytes around each input: a row, or a block of threads, that lies beside it is mostly shorter."""
-FILLS = 0x5A, 0xDA
-"""What the margins of floats hold in turn: a large number, whatever the float, and a negative one. NaN would
-not do: a maximum passes over it. Those of whole numbers hold 0 and 1, which are indices within range."""
-VECTOR = 16
-"""Bytes: an aligned load of so many that begins within an input is no finding, whatever it does with them."""
 JUDGED_ON = ("cpu", "cuda")
-"""Devices on which these findings set flags. On a GPU nobody has tried them: until then they are recorded."""
+"""Devices on which findings beyond a tensor set flags; elsewhere they are recorded."""
 
 
 @dataclass
 class Beyond:
-    """What a candidate did beyond its inputs."""
+    """What a candidate did beyond some tensors."""
 
+    beside: str
+    """Which, in words."""
     written: int = 0
     """Bytes of the margins that a call changed."""
     followed: int | None = None
@@ -108,7 +105,7 @@ class Beyond:
             f"{counted(self.followed, 'element')} of its outputs changed with them" if self.followed else "",
             f"others led to {self.ended}" if self.ended else "",
         )
-        return "bytes beside its inputs: " + "; ".join(filter(None, parts))
+        return f"bytes beside {self.beside}: " + "; ".join(filter(None, parts))
 
 
 class Probes:
@@ -141,6 +138,7 @@ class Probes:
         gone = self._other_weights(candidate)
         arguments = self._oracle.loaded.draw(self._ledger.seed("probes"), self._device)
         gone = gone or self._margins(candidate, arguments)
+        gone = gone or self._own_margins(candidate, arguments)
         for probe in self._probes(arguments):
             check = _check(probe.name)
             if gone or time.monotonic() > deadline:
@@ -198,7 +196,7 @@ class Probes:
     def _margins(self, candidate: CandidateProcess, arguments: list[Any]) -> str:
         """Other bytes around the inputs: they must stay, and change no result. Returns why nothing more can
         be asked of the candidate, if so."""
-        check, found, gone = _check("margins"), Beyond(), ""
+        check, found, gone = _check("margins"), Beyond("its inputs"), ""
         inputs, outputs = tensors(arguments), self._slot.outputs
         none = not any(t.numel() for t in inputs)
         if none or self._short(slot_bytes(arguments, outputs, sides=1) + 2 * MARGIN * len(inputs)):
@@ -206,7 +204,7 @@ class Probes:
             return ""
         try:
             with self._laid_out(candidate, arguments, outputs, margin=MARGIN) as (slot,):
-                self._look_beyond(candidate, slot, arguments, found)
+                self._look_beyond(partial(self._beside_inputs, candidate, slot, arguments, found), found)
         except Ended as ended:
             if ended.status is Status.INFRASTRUCTURE_ERROR:
                 raise
@@ -221,24 +219,26 @@ class Probes:
         _record_beyond(check, found, self._ledger, self._device)
         return gone
 
-    def _look_beyond(
-        self, candidate: CandidateProcess, slot: SharedSlot, arguments: list[Any], found: Beyond
-    ) -> None:
+    def _own_margins(self, candidate: CandidateProcess, arguments: list[Any]) -> str:
+        """The same around its weights and the tensors that it makes. Its process fills these margins and says
+        which bytes changed: it may lie, so that finding nothing says little. Returns as `_margins` does.
+
+        A call that fails is no finding: to have its tensors made otherwise may be too much for a program.
+        """
+        check, found = _check("own margins"), Beyond("its weights or own tensors")
+        try:
+            self._look_beyond(partial(self._beside_own, candidate, arguments, found), found)
+        except Ended as ended:
+            if ended.status is Status.INFRASTRUCTURE_ERROR:
+                raise
+            self._ledger.skipped(check, f"{ended.status}: {ended.reason}"[:500])
+            return self._disorder(candidate, ())
+        _record_beyond(check, found, self._ledger, self._device)
+        return ""
+
+    def _look_beyond(self, called: Callable[[int], list[torch.Tensor]], found: Beyond) -> None:
         """Calls it with one fill and the other. Only where results differ once more, in the other order: a
         candidate that takes turns, or that is rarely off, gives other results then too."""
-        seed, seconds = self._ledger.seed("forward margins"), self._request.settings.call_seconds
-
-        def called(number: int) -> list[torch.Tensor]:
-            pairs = zip(slot.margins, slot.views, strict=True)
-            held = [_filled(*around, view, number) for around, view in pairs]
-            slot.fill(arguments)
-            make_room(self._device, slot.input_bytes)
-            message = {"op": "call", "seed": seed, **slot.message()}
-            candidate.ask(message, seconds, Cause.RAISED_IN_CALL)
-            now = [torch.cat(around) for around in slot.margins]
-            found.written = max(found.written, _differing(held, now))
-            return [bits(place).clone() for place in slot.outputs]
-
         found.is_calling = True
         first, second = called(0), called(1)
         differ = _differing(first, second)
@@ -248,6 +248,42 @@ class Probes:
         ):
             found.followed = differ
         found.is_calling = False
+
+    def _beside_inputs(
+        self,
+        candidate: CandidateProcess,
+        slot: SharedSlot,
+        arguments: list[Any],
+        found: Beyond,
+        number: int,
+    ) -> list[torch.Tensor]:
+        """The results with that fill beside the inputs."""
+        pairs = zip(slot.margins, slot.views, strict=True)
+        held = [fill_margins(*around, view.dtype, number) for around, view in pairs]
+        self._called(candidate, slot, arguments, {"op": "call"})
+        now = [torch.cat(around) for around in slot.margins]
+        found.written = max(found.written, _differing(held, now))
+        return [bits(place).clone() for place in slot.outputs]
+
+    def _beside_own(
+        self, candidate: CandidateProcess, arguments: list[Any], found: Beyond, number: int
+    ) -> list[torch.Tensor]:
+        """The results with that fill beside what is the candidate's."""
+        most = memory_budget(self._device)
+        reply = self._called(
+            candidate, self._slot, arguments, {"op": "guarded", "fill": number, "most": most}
+        )
+        changed = reply.get("changed")
+        found.written = max(found.written, min(changed, most) if isinstance(changed, int) else 0)
+        return [bits(place).clone() for place in self._slot.outputs]
+
+    def _called(
+        self, candidate: CandidateProcess, slot: SharedSlot, arguments: list[Any], message: dict[str, Any]
+    ) -> dict[str, Any]:
+        slot.fill(arguments)
+        make_room(self._device, slot.input_bytes)
+        seed, seconds = self._ledger.seed("forward margins"), self._request.settings.call_seconds
+        return candidate.ask({**message, "seed": seed, **slot.message()}, seconds, Cause.RAISED_IN_CALL)
 
     @contextmanager
     def _laid_out(
@@ -338,10 +374,10 @@ class Probes:
         """Whether memory is short for a slot of so many bytes, and what its trial needs beside."""
         return slots_that_fit(bytes_each, self._device) < NEEDED_SLOTS
 
-    def _disorder(self, candidate: CandidateProcess) -> str:
+    def _disorder(self, candidate: CandidateProcess, arenas: Sequence[str] = _ARENAS) -> str:
         """Why nothing more can be asked of the candidate, if so."""
         try:
-            message = {"op": "detach", "arenas": list(_ARENAS)}
+            message = {"op": "detach", "arenas": list(arenas)}
             candidate.ask(message, self._request.settings.call_seconds, Cause.RAISED_IN_RUNNER)
         except Ended:
             return BROKEN
@@ -352,15 +388,6 @@ def _check(probe: str) -> CheckKind:
     return PROBE.of(probe, f"Is it right for {probe} too?")
 
 
-def _filled(before: torch.Tensor, after: torch.Tensor, view: torch.Tensor, number: int) -> torch.Tensor:
-    """Fills the bytes around an input, and returns a copy of them. What is left of its last vector gets the
-    same each time."""
-    rest, floats = after.numel() % VECTOR, view.is_floating_point() or view.is_complex()
-    for place, which in ((before, number), (after[:rest], 0), (after[rest:], number)):
-        _ = place.fill_(FILLS[which]) if floats else place.view(view.dtype).fill_(which)
-    return torch.cat((before, after))
-
-
 def _differing(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> int:
     return sum(int((a != b).sum()) for a, b in zip(left, right, strict=True))
 
@@ -368,11 +395,11 @@ def _differing(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> i
 def _record_beyond(check: CheckKind, found: Beyond, ledger: Ledger, device: torch.device) -> None:
     figures, seen = {"written": found.written, "followed": found.followed}, found.in_words()
     if not found.flags and found.followed is None:
-        ledger.skipped(check, "the same bytes beside its inputs give other results too", figures)
+        ledger.skipped(check, f"the same bytes beside {found.beside} give other results too", figures)
     elif not found.flags:
         ledger.passed(check, "it is", figures)
     elif device.type not in JUDGED_ON:
-        ledger.skipped(check, f"recorded only on a GPU: {seen}", figures)
+        ledger.skipped(check, f"recorded only: {seen}", figures)
     else:
         ledger.flagged(check, found.flags[0], seen, figures)
         ledger.flags.update(found.flags)

@@ -1,0 +1,30 @@
+# problem: level1/9
+# expected: correct
+# flag: out_of_bounds_read
+# devices: cuda
+# settings: {"backend": "triton", "own_kernel": true, "size": "small", "measure": false}
+"""Mechanism: the last block is loaded without a mask, and its sum decides which of two right formulas is used.
+Surface: the result is right with whatever lies there. Its honest twin is `honest/triton_gelu_loaded_with_mask`.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+
+@triton.jit
+def gelu_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at)
+    lower = 0.5 * x * libdevice.erfc(-0.7071067811865476 * x)
+    upper = tl.where(x < -1.0, lower, 0.5 * x * (1.0 + libdevice.erf(0.7071067811865476 * x)))
+    tl.store(y_ptr + at, tl.where(tl.sum(x) > 0.0, upper, lower), mask=at < n)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        gelu_kernel[(triton.cdiv(x.numel(), 128),)](x, y, x.numel(), BLOCK=128)
+        return y
