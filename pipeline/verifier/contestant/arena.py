@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
+import functools
 import mmap
 import os
 from typing import Any
@@ -107,7 +108,7 @@ def attach_shared(name: str, descriptor: int) -> Arena:
 
 
 class _CudaRuntime:
-    """The three calls of the CUDA runtime that torch does not offer, from the library torch has loaded."""
+    """The calls of the CUDA runtime that torch does not offer, from the library torch has loaded."""
 
     class Handle(ctypes.Structure):
         _fields_ = [("reserved", ctypes.c_char * 64)]
@@ -124,6 +125,9 @@ class _CudaRuntime:
             raise torch.OutOfMemoryError(f"{name}: out of device memory")
         if code != 0:
             raise RuntimeError(f"{name}: {self._library.cudaGetErrorString(code).decode()}")
+
+
+_runtime = functools.cache(_CudaRuntime)
 
 
 class _DeviceBlock:
@@ -157,7 +161,7 @@ def create_device(name: str, nbytes: int, device: torch.device) -> tuple[Arena, 
     torch.cuda.init()  # type: ignore[no-untyped-call]
     nbytes = device_bytes(nbytes)
     with torch.cuda.device(device):
-        runtime, pointer, handle = _CudaRuntime(), ctypes.c_void_p(), _CudaRuntime.Handle()
+        runtime, pointer, handle = _runtime(), ctypes.c_void_p(), _CudaRuntime.Handle()
         torch.empty(1, device=device)  # makes the context current for the runtime calls below
         runtime.call("cudaMalloc", ctypes.byref(pointer), ctypes.c_size_t(nbytes))
         runtime.call("cudaIpcGetMemHandle", ctypes.byref(handle), pointer)
@@ -169,7 +173,7 @@ def create_device(name: str, nbytes: int, device: torch.device) -> tuple[Arena, 
 def attach_device(name: str, handle_hex: str, nbytes: int, device: torch.device) -> Arena:
     """The GPU arena that another process made, opened through its IPC handle."""
     with torch.cuda.device(device):
-        runtime, pointer = _CudaRuntime(), ctypes.c_void_p()
+        runtime, pointer = _runtime(), ctypes.c_void_p()
         torch.empty(1, device=device)
         handle = _CudaRuntime.Handle.from_buffer_copy(bytes.fromhex(handle_hex))
         runtime.call("cudaIpcOpenMemHandle", ctypes.byref(pointer), handle, ctypes.c_uint(1))
@@ -182,8 +186,11 @@ def forget_persisting_lines() -> None:
 
     Devices without that feature refuse; there is nothing to forget then.
     """
-    runtime = _CudaRuntime()
+    runtime, allowed = _runtime(), ctypes.c_size_t(0)
     with contextlib.suppress(RuntimeError):
+        runtime.call("cudaDeviceGetLimit", ctypes.byref(allowed), ctypes.c_int(_PERSISTING_L2_LIMIT))
+        if not allowed.value:
+            return
         runtime.call("cudaCtxResetPersistingL2Cache")
         runtime.call("cudaDeviceSetLimit", ctypes.c_int(_PERSISTING_L2_LIMIT), ctypes.c_size_t(0))
 

@@ -19,8 +19,8 @@ after it, beside the call. Then the launch reads numbers of twice the cache's si
 were written would have to be written back during the call.
 
 A process that skipped this could do as much work of its own unseen. So it leaves a proof: the sum of all
-numbers, each mixed with the sum that the launch before left. A step needs the step before, and cannot be left
-out. The same seed always gives the same sum.
+numbers, each mixed with the call's key and the sum that the launch before left. A step needs the step before,
+and cannot be left out, nor be made before the key is known. The same seed and keys always give the same sum.
 
 [1] D. J. Bernstein, "The Rumba20 compression function", 2007; the permutation is that of "ChaCha, a variant
 of Salsa20", 2008.
@@ -111,7 +111,7 @@ digest(const unsigned char* bytes, u64 many, u32* digests) {
 
 extern "C" __global__ void __launch_bounds__(1024, 2)
 flush(const uint4* numbers, unsigned many, unsigned* sums, unsigned step, unsigned* arrived,
-      unsigned held_ns) {
+      unsigned held_ns, unsigned key) {
   unsigned long long began, now;
   if (threadIdx.x == 0) {
     atomicAdd(arrived, 1u);
@@ -122,7 +122,7 @@ flush(const uint4* numbers, unsigned many, unsigned* sums, unsigned step, unsign
   }
   __syncthreads();
   unsigned before = *(volatile unsigned*)(sums + step % 3) + step * 0x9E3779B9u;  // MurmurHash3's last steps:
-  before = (before ^ before >> 16) * 0x85EBCA6Bu;
+  before = (before ^ key ^ before >> 16) * 0x85EBCA6Bu;
   before = (before ^ before >> 13) * 0xC2B2AE35u;
   before ^= before >> 16;
   if (blockIdx.x == 0 && threadIdx.x == 0) sums[(step + 2) % 3] = 0;
@@ -263,11 +263,11 @@ class Flush:
         of = torch.cuda.get_device_properties(device)
         self._blocks, self._threads = 2 * of.multi_processor_count, of.max_threads_per_multi_processor // 2
         self._source = torch.Generator(device)
-        self._steps = ctypes.c_uint(0)
+        self._steps, self._key = ctypes.c_uint(0), ctypes.c_uint(0)
         self._arguments = _packed(
             *(ctypes.c_void_p(self._numbers.data_ptr()), ctypes.c_uint(self._many)),
             *(ctypes.c_void_p(self._sums.data_ptr()), self._steps),
-            *(ctypes.c_void_p(self._arrived.data_ptr()), ctypes.c_uint(1000 * held_us)),
+            *(ctypes.c_void_p(self._arrived.data_ptr()), ctypes.c_uint(1000 * held_us), self._key),
         )
 
     def begin(self, seed: int) -> None:
@@ -279,8 +279,10 @@ class Flush:
             self._arrived.zero_()
             self._steps.value = 0
 
-    def __call__(self) -> None:
+    def __call__(self, key: int = 0) -> None:
+        """`key`: the call's, of which 32 bits count."""
         if self._many:
+            self._key.value = key & 0xFFFFFFFF
             self._kernels.launch(KERNEL, self._blocks, self._threads, self._arguments)
             self._steps.value += 1
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from kernelproof.verifier.contestant.arena import forget_persisting_lines
 from kernelproof.verifier.contestant.between_calls import Flush, Release
 from kernelproof.verifier.contestant.encoding import dtype_name, leaves, ordered, structure, tensors
 from kernelproof.verifier.contestant.random_draws import seed_torch
@@ -70,12 +71,14 @@ class Calls:
     fixed: Fixed | None = None
     """Of the last call."""
 
-    def begin(self, slot: Slot) -> None:
-        """Makes a call's inputs readable, and seeds torch's generators."""
+    def begin(self, slot: Slot, flush: Flush) -> None:
+        """Makes a call's inputs readable, seeds torch's generators, and empties the cache."""
         key, seed = self.ask(self.fixed)
         self.release.mask(tensors(slot.arguments), key)
         if seed is not None:
             seed_torch(seed)
+        forget_persisting_lines()  # a forward may have set some aside
+        flush(key)
 
     def fix(self, value: Any, proof: int) -> None:
         """Takes down the call's digest. Waits for its stream."""
@@ -271,8 +274,7 @@ def _run_device(
     stream, marks = _current_stream(device), []
     for slot in slots:
         start, stop = _Event(enable_timing=True), _Event(enable_timing=True)
-        calls.begin(slot)
-        flush()
+        calls.begin(slot, flush)
         _record(start, stream)
         value = _dense(forward(*slot.arguments))
         _record(stop, stream)

@@ -191,6 +191,8 @@ BY_TORCH = "kernel of torch"
 
 _FENCE = "spin_kernel"
 """A kernel of torch's that is launched after the call: where it is missing, the profiler saw nothing."""
+_sleep: Any = getattr(torch._C, "_cuda_sleep", None)
+"""Bound before there is any code of a candidate's, who could put nothing in its place."""
 _RELEASE_SECONDS = 0.1
 _UNWATCHED = "code pages are not watched"
 _MADV_DONTNEED = 4
@@ -312,7 +314,7 @@ class Watched:
 
     def _fence(self) -> None:
         if self._device.type == "cuda":
-            torch.cuda._sleep(1)  # type: ignore[no-untyped-call]
+            _sleep(1)
 
     def _release(self) -> None:
         """Lets CUPTI go: it detaches in one of the CUDA calls that follow the end of a profile."""

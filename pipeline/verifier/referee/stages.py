@@ -239,7 +239,7 @@ def kernels(session: Session) -> None:
 
 
 def put_off_variants(session: Session) -> None:
-    """The trials that a candidate was spared because it seemed far slower than the reference. Raises Ended."""
+    """The trials that a candidate was spared because it seemed far slower. Raises Ended."""
     session.trials.finish()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +16,8 @@ from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot,
 
 CPU = torch.device("cpu")
 SEED, CALLS = 7, 5
+KEYS = [7 * call + 3 for call in range(9)]
+"""Of the calls, and of more."""
 
 
 class Steps(Flush):
@@ -27,8 +30,8 @@ class Steps(Flush):
     def begin(self, seed: int) -> None:
         self.sum = seed
 
-    def __call__(self) -> None:
-        self.sum = (self.sum * 0x2C1B3C6D + 1) % 2**31
+    def __call__(self, key: int = 0) -> None:
+        self.sum = ((self.sum ^ key) * 0x2C1B3C6D + 1) % 2**31
 
     @property
     def proof(self) -> int:
@@ -73,13 +76,14 @@ def answered(releases: Releases, proofs: Iterable[Any], digests: Iterable[str] |
     return told
 
 
-def proofs_of(calls: int, *, spoilt: bool = False) -> list[int]:
-    """What a process names. `spoilt`: a kernel wrote into its flush after the second call."""
+def proofs_of(calls: int, *, spoilt: bool = False, keyless: bool = False) -> list[int]:
+    """What a process names. `spoilt`: a kernel wrote into its flush after the second call. `keyless`: all
+    were made before the first key came."""
     flush, found = Steps(), []
     flush.begin(SEED)
     for call in range(calls):
         flush.sum ^= spoilt and call == 2
-        flush()
+        flush(0 if keyless else KEYS[call])
         found.append(flush.proof)
     return found
 
@@ -135,11 +139,14 @@ def test_a_call_that_nothing_was_named_for_is_another_one(slots: list[SharedSlot
         ([*proofs_of(CALLS - 1), "0"], LEFT_OUT),
         (proofs_of(CALLS, spoilt=True), OVERWRITTEN),
         (proofs_of(CALLS + 1)[1:], OVERWRITTEN),
+        (proofs_of(CALLS, keyless=True), OVERWRITTEN),
     ],
 )
 def test_only_what_fewer_flushes_give_is_said_to_be_left_out(
-    slots: list[SharedSlot], proofs: list[Any], failure: str | None
+    slots: list[SharedSlot], proofs: list[Any], failure: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    keys = iter(KEYS)
+    monkeypatch.setattr(secrets, "randbits", lambda _: next(keys))
     releases = Releases(kernels(), [slot.views for slot in slots], None)
     answered(releases, proofs)
     assert releases.flush_failure(SEED) == failure

@@ -105,7 +105,7 @@ LATER_SECONDS = 0.15
 slots where memory allows them: in timed calls all results of a block are kept, so a candidate with a ring of
 buffers must have more buffers than that."""
 FAR_SLOWER, DEAR_SECONDS = 10.0, 0.02
-"""A candidate whose call takes so many times as long as the reference's, and so long, is tried on the variants
+"""A candidate whose call takes so many times as long as the reference's, and so long, is tried on variants
 in the rows of one draw: nobody uses it, and each of its calls holds the device. Where it is timed, and turns
 out not to be so slow, it is tried on each of them then."""
 _AS_LARGE_AS = {

@@ -126,6 +126,8 @@ class Comparison:
     """Whether only the error of plain arithmetic there makes it right."""
     plain_error: float | None = None
     """How far off plain arithmetic is in norm there, if only that excuses what was found."""
+    by_hand_error: float | None = None
+    """The same of functions that are made of exponentials, as kernels make them."""
     precision: list[dict[str, Any]] = field(default_factory=list)
     """What the bound that fits the problem says of each output that only the dtype's floor accepts."""
 
@@ -136,6 +138,8 @@ class Comparison:
             return f"the problem amplifies rounding {self.amplification:.3g}-fold in norm there"
         if self.plain_error is not None:
             return f"plain float32 sums are off by {self.plain_error:.3g} of the result in norm there"
+        if self.by_hand_error is not None:
+            return f"functions made of exponentials are off by {self.by_hand_error:.3g} of the result there"
         return None
 
     @property
@@ -251,6 +255,9 @@ class Oracle:
             excused = self._compared(replace(expected, sticks=unlimited[0]), mine)
             if not any(each.wrong for each in excused):
                 return Comparison(found, plain_error=unlimited[1])
+        lost = self._precision.by_hand_errors(at, expected.sticks)
+        if lost is not None and not any(each.wrong for each in self._compared(expected, mine, lost=lost)):
+            return Comparison(found, by_hand_error=max(lost))
         return Comparison(found)
 
     def judge(self, expected: Expected, mine: Sequence[torch.Tensor]) -> Comparison:
@@ -314,12 +321,17 @@ class Oracle:
         return precision.LEAST if bounds is None else bounds[output].bound
 
     def _compared(
-        self, expected: Expected, mine: Sequence[torch.Tensor], condition: Condition | None = None
+        self,
+        expected: Expected,
+        mine: Sequence[torch.Tensor],
+        condition: Condition | None = None,
+        lost: Sequence[float] | None = None,
     ) -> list[ErrorStatistics]:
-        """With floors as wide as the problem's condition there asks for."""
+        """With floors as wide as the problem's condition there asks for, or `lost` where that is more."""
         floor = tolerance.gross_floor if expected.name in GROSS else tolerance.norm_floor
         factor = max(1.0, condition.amplification / WELL_CONDITIONED) if condition else 1.0
         floors = [factor * floor(stick.native.dtype, self._numerics) for stick in expected.sticks]
+        floors = list(map(max, floors, lost or floors))
         return compare(
             expected.native,
             expected.sticks,

@@ -196,7 +196,10 @@ def _replaces_nothing(kernels: Kernels, replacement: Replaced, own: list[str], o
     if replacement.nothing:
         return f"{ran}: all that the reference computes ({_names(replacement.still)}) still runs in libraries"
     rearranged = PRODUCT in replacement.gone or CONVOLUTION in replacement.gone
-    if replacement.kinds or (rearranged and (kernels.own_share is None or kernels.own_share >= OWN_AT_LEAST)):
+    own_ms = sum(launch.ms or 0.0 for launch in kernels.launches if launch.origin in OWN)
+    a_trifle = kernels.own_share is not None and own_ms < OWN_AT_LEAST * replacement.libraries_ms
+    kinds = replacement.by_fused if a_trifle else replacement.kinds
+    if kinds or (rearranged and (kernels.own_share is None or kernels.own_share >= OWN_AT_LEAST)):
         return ""
     gone = _names(replacement.gone)
     return f"{ran}: in place of {gone} libraries do other work of the same kind ({_names(others)})"

@@ -68,8 +68,11 @@ _TABLE = (
     ),
     ("pow|square|float_power|reciprocal", _named_kinds("ARITHMETIC", "FUNCTION")),
     (
-        r"(?:nan)?(?:sum|mean)|prod|cumsum|cumprod|trace|var|std|var_mean|std_mean|norm|linalg_vector_norm"
-        r"|linalg_norm|linalg_matrix_norm|frobenius_norm|(?:adaptive_)?avg_pool[123]d|adaptive_avg_pool"
+        r"var|std|var_mean|std_mean|norm|linalg_vector_norm|linalg_norm|linalg_matrix_norm|frobenius_norm",
+        _named_kinds("SUM", "ARITHMETIC FUNCTION"),
+    ),
+    (
+        r"(?:nan)?(?:sum|mean)|prod|cumsum|cumprod|trace|(?:adaptive_)?avg_pool[123]d|adaptive_avg_pool"
         r"|count_nonzero|bincount|histc|index_add|scatter_add|sum_to_size|l1_loss|kl_div|nll_loss\w*",
         _named_kinds("SUM"),
     ),
@@ -80,8 +83,8 @@ _TABLE = (
         _named_kinds("SUM FUNCTION"),
     ),
     (r"(?:safe_|masked_)?(?:log_)?softmax\w*|softmin", _named_kinds("SUM FUNCTION ARITHMETIC")),
-    (r"\w*batch_norm\w*", _named_kinds("ARITHMETIC", "SUM")),
-    (r"\w*(?:layer|group|instance|rms|response)_norm\w*", _named_kinds("SUM ARITHMETIC")),
+    (r"\w*batch_norm\w*", _named_kinds("ARITHMETIC", "SUM FUNCTION")),
+    (r"\w*(?:layer|group|instance|rms|response)_norm\w*", _named_kinds("SUM ARITHMETIC", "FUNCTION")),
     (
         "gelu|silu|mish|hardswish|glu|softshrink|softsign|tanhshrink|xlogy",
         _named_kinds("FUNCTION ARITHMETIC"),
@@ -171,6 +174,11 @@ class Replaced(NamedTuple):
     """Of that outside of matrix products and convolutions; None where it spends none there."""
     kinds: tuple[Kind, ...]
     """Kinds of the reference's work of which libraries do less in the candidate, all in all."""
+    by_fused: tuple[Kind, ...]
+    """Those among them of which no fused operator of a library does as much either: one `gelu` in place of
+    `pow` and `tanh` passes over the elements once."""
+    libraries_ms: float
+    """Of libraries in the candidate, outside of products."""
     still: tuple[str, ...]
     """What libraries do as much of as for the reference."""
     gone: tuple[str, ...]
@@ -229,16 +237,26 @@ def replaced(reference: Works, candidate: Works) -> Replaced | None:
         share=_share(saved, total),
         outside_products=_share(saved_outside, outside) if outside > 0 else None,
         kinds=_kinds_replaced(missing, more),
+        by_fused=_kinds_replaced(
+            missing, more | {MOVE: _more(others.get(MOVE, Spent()), theirs.get(MOVE))}, fused=True
+        ),
+        libraries_ms=sum(spent.ms for name, spent in others.items() if name not in products),
         still=tuple(name for name, spent in missing.items() if spent.ms <= 0),
         gone=tuple(name for name, spent in missing.items() if spent.ms > 0),
     )
 
 
-def _kinds_replaced(missing: Mapping[str, Spent], more: Mapping[str, Spent]) -> tuple[Kind, ...]:
-    """Kinds of what is missing that other work of libraries does not make up for."""
-    lacks = {
-        kind: _sum(spent for name, spent in missing.items() if kind in _kinds(name).needs) for kind in Kind
-    }
+def _kinds_replaced(
+    missing: Mapping[str, Spent], more: Mapping[str, Spent], *, fused: bool = False
+) -> tuple[Kind, ...]:
+    """Kinds of what is missing that other work of libraries does not make up for. `fused`: several operators
+    that are missing count with the elements of the largest."""
+    lacks = {}
+    for kind in Kind:
+        lacking = [spent for name, spent in missing.items() if kind in _kinds(name).needs]
+        lacks[kind] = lack = _sum(lacking)
+        if fused and lacking:
+            lacks[kind] = lack._replace(elements=max(spent.elements for spent in lacking))
     return tuple(kind for kind, lack in lacks.items() if lack.ms > 0 and not _compensated(kind, lack, more))
 
 

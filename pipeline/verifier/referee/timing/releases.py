@@ -91,9 +91,9 @@ class Releases:
             return LEFT_OUT
         right = []
         self._kernels.flush.begin(seed)
-        for proof in proofs:
+        for key, proof in zip(self._keys, proofs, strict=True):
             right.append(self._kernels.flush.proof)
-            self._kernels.flush()
+            self._kernels.flush(key)
             if proof != self._kernels.flush.proof:
                 return OVERWRITTEN if isinstance(proof, int) and proof not in right else LEFT_OUT
         return None
