@@ -22,11 +22,11 @@ def new(held_us: int = 190) -> Flush:
     return Flush(sides.flush_bytes(GPU), GPU, compiled(GPU), held_us)
 
 
-def proof(seed: int, steps: int) -> int:
+def proof(seed: int, steps: int, key: int = 0) -> int:
     flush = new(0)
     flush.begin(seed)
     for _ in range(steps):
-        flush()
+        flush(key)
     return flush.proof
 
 
@@ -47,7 +47,7 @@ def test_the_referee_comes_to_the_same_proof_as_a_block() -> None:
     theirs = new()
     theirs.begin(7)
     block(lambda x: x + 1, theirs)
-    assert theirs.proof == proof(7, 4)
+    assert theirs.proof == proof(7, 4, key=5)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 4, 40, 192])
@@ -55,6 +55,10 @@ def test_a_step_left_out_or_another_seed_shows(steps: int) -> None:
     right = proof(3, steps)
     assert right == proof(3, steps)
     assert right not in (proof(3, steps - 1), proof(3, steps + 1), proof(4, steps))
+
+
+def test_who_does_not_know_the_key_has_another_proof() -> None:
+    assert proof(3, 4, key=1) not in (proof(3, 4), proof(3, 4, key=2))
 
 
 def test_a_block_that_begins_anew_does_not_know_the_one_before() -> None:

@@ -140,8 +140,8 @@ flush(const uint4* numbers, unsigned many, unsigned* sums, unsigned step, unsign
 }
 """
 HELD_US = 190
-"""So long a flush holds the device at least. Launches of a forward are queued meanwhile: so the speed of the
-host just then does not count as the device's time."""
+"""So long a flush holds the device, unless it is told a shorter time. Launches of a forward are queued
+meanwhile: so the speed of the host just then does not count as the device's time."""
 FEW_BYTES = 4096
 """So many bytes of digests, or of a result, the host hashes."""
 _TILE, _THREADS = 8192, 256
@@ -264,15 +264,18 @@ class Flush:
         self._blocks, self._threads = 2 * of.multi_processor_count, of.max_threads_per_multi_processor // 2
         self._source = torch.Generator(device)
         self._steps, self._key = ctypes.c_uint(0), ctypes.c_uint(0)
+        self._held_ns = ctypes.c_uint(1000 * held_us)
         self._arguments = _packed(
             *(ctypes.c_void_p(self._numbers.data_ptr()), ctypes.c_uint(self._many)),
             *(ctypes.c_void_p(self._sums.data_ptr()), self._steps),
-            *(ctypes.c_void_p(self._arrived.data_ptr()), ctypes.c_uint(1000 * held_us), self._key),
+            *(ctypes.c_void_p(self._arrived.data_ptr()), self._held_ns, self._key),
         )
 
-    def begin(self, seed: int) -> None:
-        """Numbers for another block of calls."""
+    def begin(self, seed: int, held_us: float | None = None) -> None:
+        """Numbers for another block of calls, and how long flushes hold the device from now on."""
         if self._many:
+            if held_us is not None:
+                self._held_ns.value = int(1000 * held_us)
             self._source.manual_seed(seed)
             self._numbers.random_(generator=self._source)
             self._sums.zero_()

@@ -9,7 +9,7 @@ since native code can do anything in its own process: the referee holds a second
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter_ns
 from typing import Any
 
@@ -70,6 +70,8 @@ class Calls:
     no work for it can be done."""
     fixed: Fixed | None = None
     """Of the last call."""
+    queued_us: list[float] = field(default_factory=list)
+    """How long each forward took on the host."""
 
     def begin(self, slot: Slot, flush: Flush) -> None:
         """Makes a call's inputs readable, seeds torch's generators, and empties the cache."""
@@ -276,7 +278,9 @@ def _run_device(
         start, stop = _Event(enable_timing=True), _Event(enable_timing=True)
         calls.begin(slot, flush)
         _record(start, stream)
+        began = perf_counter_ns()
         value = _dense(forward(*slot.arguments))
+        calls.queued_us.append((perf_counter_ns() - began) / 1e3)
         _record(stop, stream)
         _set_stream(stream)  # a forward that leaves another stream current must not move what follows to it
         calls.fix(value, flush.proof)

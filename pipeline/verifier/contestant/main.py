@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -323,15 +324,15 @@ class Runner:
         if self._device.type == "cuda":
             arenas.forget_persisting_lines()
         slots = self._slots(message)
-        self._flush.begin(int(message["seed"]))
-        self._calls = loop.Calls(self._release, self._ask_for_call) if self._release is not None else None
-        return {
-            "ms": loop.run_block(
-                *(self._model, slots, self._flush, self._device, self._ask_for_places),
-                at_once=self._compiled,
-                calls=self._calls,
-            )
-        }
+        self._flush.begin(int(message["seed"]), message["held_us"])
+        calls = loop.Calls(self._release, self._ask_for_call) if self._release is not None else None
+        self._calls = calls
+        times = loop.run_block(
+            *(self._model, slots, self._flush, self._device, self._ask_for_places),
+            at_once=self._compiled,
+            calls=calls,
+        )
+        return {"ms": times, "queued_us": median(calls.queued_us) if calls else 0.0}
 
     def _ask_for_call(self, fixed: loop.Fixed | None) -> tuple[int, int | None]:
         reply, _ = self._asked({"op": "next", "fixed": fixed})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -158,3 +159,23 @@ def test_on_a_cpu_inputs_lie_readable(slots: list[SharedSlot]) -> None:
     assert releases.next_call({}) is None
     assert not releases.is_another(0, slots[0])
     assert releases.flush_failure(SEED) is None
+
+
+def test_a_call_takes_from_its_key_to_its_digest(
+    slots: list[SharedSlot], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where something else kept one of the calls for long."""
+    now = 0
+
+    def after(ms: float) -> int:
+        nonlocal now
+        now += int(ms * 1e6)
+        return now
+
+    clock = iter([after(ms) for call in range(CALLS) for ms in (3.0, 90.0 if call == 2 else 0.5)])
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: next(clock))
+    releases = Releases(kernels(), [slot.views for slot in slots], None)
+    assert releases.outer_ms is None
+    answered(releases, proofs_of(CALLS))
+    assert releases.outer_ms == pytest.approx(0.5)
+    assert Releases(Kernels(CPU), [slot.views for slot in slots], None).outer_ms is None

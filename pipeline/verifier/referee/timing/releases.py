@@ -15,6 +15,7 @@ fault of an honest program, and no accusation.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ import torch
 
 from kernelproof.verifier.contestant.between_calls import Flush, Release, compiled
 from kernelproof.verifier.referee import sides
+from kernelproof.verifier.referee.timing.clock import call_ms
 from kernelproof.verifier.workers.shared_memory import SharedSlot
 
 LEFT_OUT, OVERWRITTEN = "cache_emptied", "cache_overwritten"
@@ -49,6 +51,9 @@ class Releases:
         self._fixed: list[dict[str, Any]] = []
         """The digest and proof that were named for each call, by the contestant's word."""
         self._ended = False
+        self._released_ns: int | None = None
+        self._gaps_ms: list[float] = []
+        """From each call's key to its digest, by the referee's clock."""
         if kernels.release is not None:
             self._keys = [secrets.randbits(128) for _ in inputs]
             for views, key in zip(inputs, self._keys, strict=True):
@@ -60,6 +65,7 @@ class Releases:
         call = len(self._fixed)
         if self._ended or call >= len(self._keys):
             return None
+        self._released_ns = time.perf_counter_ns()
         return {"key": self._keys[call], "seed": None if self._seeds is None else self._seeds[call]}
 
     def end(self, request: dict[str, Any]) -> bool:
@@ -69,7 +75,21 @@ class Releases:
         self._ended = True
         return first
 
+    @property
+    def outer_ms(self) -> float | None:
+        """What a call took from its key to its digest; None where calls are not released one by one.
+
+        All of a call's work lies there, so none can be moved to another call. So the median is fair, and it
+        leaves out the calls in which other programs wanted the core.
+        """
+        if not self._gaps_ms or len(self._gaps_ms) != len(self._keys):
+            return None
+        return call_ms(self._gaps_ms)
+
     def _take(self, request: dict[str, Any]) -> None:
+        if self._released_ns is not None and not self._ended:
+            self._gaps_ms.append((time.perf_counter_ns() - self._released_ns) / 1e6)
+            self._released_ns = None
         if not self._ended and isinstance(fixed := request.get("fixed"), dict):
             self._fixed.append(fixed)
 

@@ -37,6 +37,7 @@ from typing import Any
 import torch
 
 from kernelproof.types import ErrorStatistics
+from kernelproof.verifier.contestant.between_calls import HELD_US
 from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.environment import Readings, read_state
 from kernelproof.verifier.referee.inputs.variants import Variant
@@ -234,6 +235,9 @@ class Arrival:
 
 
 WARM_UP_SECONDS = 0.2
+LEAST_HELD_US, QUEUED_TIMES = 20.0, 2.0
+"""After the warm-up flushes hold the device for so many microseconds, and for so many times as long as the
+slower side took to queue a call, HELD_US at most."""
 ALONE_ROUNDS = 5
 """Blocks of the baseline after the candidate's process is gone, of each number of calls. One where the
 candidate is clearly slower: the others would only make a claim exact."""
@@ -280,6 +284,8 @@ class Stopwatch:
         """The fault that the candidate's proofs of the flush show, if one was wrong."""
         self._releases = Releases(self._kernels, [], None)
         """Of the candidate's last block."""
+        self._held_us, self._queued_us = float(HELD_US), 0.0
+        """How long flushes hold the device, and the longest that a side took to queue a call's launches."""
         self._impossible = 0
         """Rounds in which the candidate reported a time that no call can have taken."""
         self._destroys = self._device.type == "cpu" and not (trusted or subject.aliased)
@@ -363,7 +369,10 @@ class Stopwatch:
         # Few at first: sixteen calls of a candidate that is a hundred times slower take as long as the rest.
         done = self._round(Timed(), min(FIRST_CALLS, len(self._slots)), ORDERS[0], session)
         while time.monotonic() < until:
+            self._queued_us = 0.0  # what is loaded once says nothing of later calls
             done = self._round(Timed(), min(WARM_CALLS, self._blocks.wanted(done)), ORDERS[0], session)
+        # No longer than it takes to queue the launches: else who leaves the hold out gains by it.
+        self._held_us = min(float(HELD_US), LEAST_HELD_US + QUEUED_TIMES * self._queued_us)
         self._blocks.hold(self._blocks.wanted(done))
         if self._blocks.most > FIRST_CALLS:  # maps the slots, and finds memory for as many results
             self._round(Timed(), self._blocks.most, ORDERS[0], session)
@@ -465,14 +474,15 @@ class Stopwatch:
     ) -> tuple[list[float], float]:
         """One side's block: its times, and the referee's clock around it, in milliseconds.
 
-        The clock stops while the referee works and holds the side still. It runs until all processes of the
-        side are at rest, so it includes the work of a process that cannot be stopped at once.
+        On a GPU that is the clock around a call, times their number: see `Releases.outer_ms`. On a CPU it
+        stops while the referee works and holds the side still. It runs until all processes of the side are at
+        rest, so it includes the work of a process that cannot be stopped at once.
         """
         is_baseline = side is self._baseline
         ours = 0.0  # milliseconds that the referee itself took between the calls and their results' delivery
         seed = self._random.getrandbits(62)
         arguments = [slot.arguments(baseline=is_baseline) for slot in slots]
-        message: dict[str, Any] = {"op": "time", "seed": seed, "slots": arguments}
+        message: dict[str, Any] = {"op": "time", "seed": seed, "slots": arguments, "held_us": self._held_us}
         seeds = watched.seeds if watched is not None else self._seeds(slots)
         if self._subject.seeded and self._device.type == "cpu":
             message["seeds"] = seeds
@@ -506,7 +516,10 @@ class Stopwatch:
         arrival.look()
         sides.settled(self._device)
         host = (side.halt() - start) / 1e6 - ours
+        if (outer := releases.outer_ms) is not None:
+            host = outer * len(slots)
         side.pause()
+        self._queued_us = max(self._queued_us, clock.believable_times([reply.get("queued_us")], 1)[0])
         self._arrivals += [] if is_baseline else [arrival]
         if trouble := self._watch.after():
             self._disturbances.append(trouble)
