@@ -242,7 +242,7 @@ class _Guarded:
         nbytes = like.numel() * like.itemsize
         whole = torch.empty(bytes_of(like) + 2 * MARGIN, dtype=torch.uint8, device=like.device)
         inner = whole[MARGIN : MARGIN + nbytes]
-        flat = torch.as_tensor(_Part(inner)) if like.is_cuda else torch.from_numpy(inner.numpy())
+        flat = torch.as_tensor(inner.numpy() if like.is_cpu else _Part(inner), device=like.device)
         empty = torch.empty(0, dtype=like.dtype, device=like.device)
         self.tensor = empty.set_(flat.untyped_storage(), 0, like.shape, like.stride())
         self._margins = whole[:MARGIN], whole[MARGIN + nbytes :]
@@ -319,5 +319,8 @@ class Guard(TorchDispatchMode):
             or (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
         ):
             return None
-        self._left -= bytes_of(tensor) + 2 * MARGIN
-        return _Guarded(tensor) if self._left >= 0 else None
+        needed = bytes_of(tensor) + 2 * MARGIN
+        if needed > self._left:
+            return None
+        self._left -= needed
+        return _Guarded(tensor)

@@ -35,21 +35,25 @@ def problem(tmp_path: Path) -> Problem:
 
 @pytest.mark.ci
 @pytest.mark.parametrize(
-    ("name", "figures"),
+    ("name", "inputs", "own"),
     [
-        ("honest/cpp_relu_remainder_apart", {"written": 0, "followed": 0}),
-        ("honest/cpp_relu_next_block_ahead", {"written": 0, "followed": 0}),
-        ("harmless/cpp_relu_zero_from_beyond", {"written": 0, "followed": 127 * 33}),
-        ("harmless/cpp_relu_zeros_written_beyond", {"written": 4, "followed": 0}),
+        ("honest/cpp_relu_remainder_apart", (0, 0), (0, 0)),
+        ("honest/cpp_relu_next_block_ahead", (0, 0), (0, 0)),
+        ("harmless/cpp_relu_zero_from_beyond", (0, 127 * 33), (0, 0)),
+        ("harmless/cpp_relu_zeros_written_beyond", (4, 0), (0, 0)),
+        ("harmless/cpp_relu_last_vector_whole", (0, 0), (4, 0)),
     ],
 )
-def test_members_that_reach_beyond_their_inputs(court: Court, name: str, figures: dict[str, int]) -> None:
+def test_members_that_reach_beyond(
+    court: Court, name: str, inputs: tuple[int, int], own: tuple[int, int]
+) -> None:
     (member,) = (each for each in members("cpu") if each.id == name)
     verdict = court.judge(member.request)
     assert miss(member, verdict) is None
-    (check,) = (check for check in verdict.checks if check.name == "probe: margins")
-    assert check.figures == figures
-    assert (check.outcome is CheckOutcome.FAIL) == (member.flag is not None)
+    checks = {check.name: check for check in verdict.checks}
+    for probe, figures in (("probe: margins", inputs), ("probe: own margins", own)):
+        assert checks[probe].figures == dict(zip(("written", "followed"), figures, strict=True))
+        assert checks[probe].outcome is (CheckOutcome.FAIL if any(figures) else CheckOutcome.PASS)
 
 
 def test_reads_and_writes_are_told_apart(court: Court, problem: Problem) -> None:
