@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
 
 from kernelproof.types import Check, CheckOutcome, Flag, Problem, Status, Verification
+from kernelproof.verifier.contestant.arena import FILLS
 from tests.referee.corpus import members, miss
 from tests.referee.court import Court
 from tests.referee.problems import as_candidate, text, written
@@ -106,8 +108,10 @@ SCALE = text(
     "return x * self.scale", "torch.rand(8, 9001)", init="self.scale = nn.Parameter(torch.rand(9001) + 1)"
 )
 NEAR = "import ctypes; near = ctypes.c_float.from_address(of.data_ptr() + ({at}))"
-FOLLOWS = "y = x * self.scale; return y if near.value > 1e16 else y * (1 + 2**-23)"
-WRITES = "near.value = 3.0 if abs(near.value) > 1e16 else near.value; return x * self.scale"
+FIRST, SECOND = (struct.unpack("f", bytes([fill]) * 4)[0] for fill in FILLS)
+FOLLOWS = f"y = x * self.scale; return y if near.value == {FIRST!r} else y * (1 + 2**-23)"
+WRITES = f"near.value = 3.0 if near.value in {FIRST, SECOND} else near.value; return x * self.scale"
+"""What lies there in other calls is anything, and stays."""
 
 
 @pytest.mark.parametrize(
@@ -123,7 +127,12 @@ WRITES = "near.value = 3.0 if abs(near.value) > 1e16 else near.value; return x *
         ("x.to(torch.int64)", "of.nbytes + 16", FOLLOWS, set()),
         ("torch.zeros(99)[9:19]", "of.nbytes + 16", FOLLOWS, set()),
         ("torch.empty(9001).set_(self.scale.untyped_storage(), 0, (9,))", "64", FOLLOWS, set()),
-        ("self.scale", "of.nbytes + 16", "assert abs(near.value) < 1e16; return x * self.scale", None),
+        (
+            "self.scale",
+            "of.nbytes + 16",
+            f"assert near.value not in {FIRST, SECOND}; return x * self.scale",
+            None,
+        ),
     ],
 )
 def test_weights_and_own_tensors_have_margins_too(

@@ -138,7 +138,8 @@ class Probes:
         gone = self._other_weights(candidate)
         arguments = self._oracle.loaded.draw(self._ledger.seed("probes"), self._device)
         gone = gone or self._margins(candidate, arguments)
-        gone = gone or self._own_margins(candidate, arguments)
+        if time.monotonic() < deadline:
+            gone = gone or self._own_margins(candidate, arguments)
         for probe in self._probes(arguments):
             check = _check(probe.name)
             if gone or time.monotonic() > deadline:
