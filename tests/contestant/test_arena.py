@@ -282,7 +282,7 @@ def room(tensor: torch.Tensor) -> int:
 @torch.no_grad()
 def test_a_guarded_call_leaves_a_model_as_it_was() -> None:
     model, x = Steps(), torch.rand(2, 5)
-    guard = arenas.Guard(model, CPU, 1 << 30)
+    guard = arenas.GuardedModel(model, CPU, 1 << 30)
     before = [(each.data_ptr(), each.clone()) for each in model.state_dict().values()]
     for number in (0, 1):
         assert torch.equal(guard.call(number, x), x * 2)
@@ -309,7 +309,7 @@ def test_what_there_is_no_room_for_is_made_as_usual() -> None:
             beyond.value = 1.0 if beyond.value < -1e16 else beyond.value
             return made
 
-    guard = arenas.Guard(Writes(), CPU, 4096 + 2 * arenas.MARGIN)
+    guard = arenas.GuardedModel(Writes(), CPU, 4096 + 2 * arenas.MARGIN)
     guard.call(1, 1024)
     assert guard.changed() == 4
     guard.call(1, 1025)
@@ -319,7 +319,7 @@ def test_what_there_is_no_room_for_is_made_as_usual() -> None:
 @torch.no_grad()
 def test_a_model_that_raises_gets_its_weights_back() -> None:
     model = torch.nn.Linear(4, 4)
-    guard, address = arenas.Guard(model, CPU, 1 << 30), model.weight.data_ptr()
+    guard, address = arenas.GuardedModel(model, CPU, 1 << 30), model.weight.data_ptr()
     with pytest.raises(RuntimeError):
         guard.call(0, torch.rand(3))
     assert model.weight.data_ptr() == address
