@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 from collections.abc import Iterator
@@ -274,3 +275,70 @@ def test_bits_are_compared_not_values() -> None:
     assert slot_bytes([torch.zeros(1)], [torch.zeros(1)]) == 6 * arenas.ALIGNMENT
     assert slot_bytes([torch.zeros(1)], [torch.zeros(1)], sides=1) == 3 * arenas.ALIGNMENT
     assert tensors([nan, 1])[0] is nan
+
+
+class Steps(torch.nn.Module):
+    """Counts its calls in a buffer, and keeps what it made in the last one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.full((5,), 2.0))
+        self.halves = torch.nn.Parameter(torch.ones(2, 6)[:, :3])
+        self.register_buffer("calls", torch.zeros(1, dtype=torch.int64))
+        self.seen: list[torch.Tensor] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        made = torch.zeros(3, 2).t(), torch.empty(0), torch.full((4,), 7, dtype=torch.int16), x.bfloat16()
+        self.seen = [self.scale.data, self.halves.data, self.calls.data, *made]
+        return x * self.scale
+
+
+def room(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().nbytes() - tensor.nbytes
+
+
+@torch.no_grad()
+def test_a_guarded_call_leaves_a_model_as_it_was() -> None:
+    model, x = Steps(), torch.rand(2, 5)
+    guard = arenas.GuardedModel(model, CPU, 1 << 30)
+    before = [(each.data_ptr(), each.clone()) for each in model.state_dict().values()]
+    for number in (0, 1):
+        assert torch.equal(guard.call(number, x), x * 2)
+        assert guard.changed() == 0 == guard.changed()
+        scale, halves, calls, zeros, empty, full, rounded = model.seen
+        assert scale.data_ptr() != model.scale.data_ptr() and calls.data_ptr() != model.calls.data_ptr()
+        assert halves.data_ptr() == model.halves.data_ptr()  # others may lie in its storage
+        assert calls.item() == 1
+        for each in (scale, calls, zeros.t(), empty, full, rounded):
+            assert room(each) == 0 == each.storage_offset() and each.is_contiguous()
+        # They stay what they are for as long as somebody has them.
+        assert zeros.eq(0).all() and full.eq(7).all() and torch.equal(rounded, x.bfloat16())
+    after = [(each.data_ptr(), each) for each in model.state_dict().values()]
+    for (address, value), (address_now, value_now) in zip(before, after, strict=True):
+        assert address == address_now and torch.equal(value, value_now)
+
+
+@torch.no_grad()
+def test_what_there_is_no_room_for_is_made_as_usual() -> None:
+    class Writes(torch.nn.Module):
+        def forward(self, size: int) -> torch.Tensor:
+            made = torch.zeros(size)
+            beyond = ctypes.c_float.from_address(made.data_ptr() + made.nbytes + 64)
+            beyond.value = 1.0 if beyond.value < -1e16 else beyond.value
+            return made
+
+    guard = arenas.GuardedModel(Writes(), CPU, 4096 + 2 * arenas.MARGIN)
+    guard.call(1, 1024)
+    assert guard.changed() == 4
+    guard.call(1, 1025)
+    assert guard.changed() == 0
+
+
+@torch.no_grad()
+def test_a_model_that_raises_gets_its_weights_back() -> None:
+    model = torch.nn.Linear(4, 4)
+    guard, address = arenas.GuardedModel(model, CPU, 1 << 30), model.weight.data_ptr()
+    with pytest.raises(RuntimeError):
+        guard.call(0, torch.rand(3))
+    assert model.weight.data_ptr() == address

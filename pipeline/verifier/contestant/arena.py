@@ -5,8 +5,8 @@ one `cudaMalloc` of the referee's, in whole segments, that the contestant opens 
 64-byte handle travels in a message. A tensor in an arena is a spec: arena, byte offset, dtype, shape, stride
 (in elements).
 
-`Guard` puts margins around what a candidate allocates itself, as the referee does with inputs. It sees what
-goes through torch's dispatcher in the candidate's own thread: `torch.empty` and `at::empty_like`, not
+`GuardedModel` puts margins around what a candidate allocates itself, as the referee does with inputs. It sees
+what goes through torch's dispatcher in the candidate's own thread: `torch.empty` and `at::empty_like`, not
 `cudaMalloc`. An allocator in torch's place would see less: torch asks it for segments, and puts tensors side
 by side there. Each such tensor has a storage of its own, aligned as any, that ends where the tensor ends.
 """
@@ -241,7 +241,7 @@ class _Part:
         }
 
 
-class _Guarded:
+class _GuardedTensor:
     """A tensor between margins."""
 
     def __init__(self, like: torch.Tensor) -> None:
@@ -249,7 +249,7 @@ class _Guarded:
         nbytes = like.numel() * like.itemsize
         whole = torch.empty(bytes_of(like) + 2 * MARGIN, dtype=torch.uint8, device=like.device)
         inner = whole[MARGIN : MARGIN + nbytes]
-        flat = torch.as_tensor(_Part(inner)) if like.is_cuda else torch.from_numpy(inner.numpy())
+        flat = torch.as_tensor(inner.numpy() if like.is_cpu else _Part(inner), device=like.device)
         empty = torch.empty(0, dtype=like.dtype, device=like.device)
         self.tensor = empty.set_(flat.untyped_storage(), 0, like.shape, like.stride())
         self._margins = whole[:MARGIN], whole[MARGIN + nbytes :]
@@ -262,7 +262,7 @@ class _Guarded:
         return int((torch.cat(self._margins) != self._held).sum())
 
 
-class Guard(TorchDispatchMode):
+class GuardedModel(TorchDispatchMode):
     """Calls a model with margins around its weights and around the tensors that it makes meanwhile."""
 
     @classmethod
@@ -278,7 +278,7 @@ class Guard(TorchDispatchMode):
         """
         super().__init__()  # type: ignore[no-untyped-call]
         self._model, self._device, self._left, self._number = model, device, most, 0
-        self._made: list[_Guarded] = []
+        self._made: list[_GuardedTensor] = []
         found = {id(each): each for each in (*model.parameters(), *model.buffers())}.values()
         self._weights = [(each, made) for each in found if (made := self._guarded(each)) is not None]
         self._most = self._left
@@ -315,7 +315,7 @@ class Guard(TorchDispatchMode):
         # What `empty` gives has no values. A copy on this stream could come after the candidate's on another.
         return made.tensor if name in _EMPTY else made.tensor.copy_(result)
 
-    def _guarded(self, tensor: Any) -> _Guarded | None:
+    def _guarded(self, tensor: Any) -> _GuardedTensor | None:
         """One like it; None for what is no plain tensor with all of a storage for itself."""
         if (
             type(tensor) not in (torch.Tensor, torch.nn.Parameter)
@@ -326,5 +326,8 @@ class Guard(TorchDispatchMode):
             or (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
         ):
             return None
-        self._left -= bytes_of(tensor) + 2 * MARGIN
-        return _Guarded(tensor) if self._left >= 0 else None
+        needed = bytes_of(tensor) + 2 * MARGIN
+        if needed > self._left:
+            return None
+        self._left -= needed
+        return _GuardedTensor(tensor)

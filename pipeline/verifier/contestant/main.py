@@ -97,7 +97,7 @@ class Runner:
         self._model: Any = None
         self._module: types.ModuleType | None = None
         self._kept: Any = None
-        self._guard: arenas.Guard | None = None
+        self._guard: arenas.GuardedModel | None = None
         self._compiled = False
         self._first_calls: FirstCalls | None = None
         self._fake_device_type = "cpu"
@@ -254,7 +254,7 @@ class Runner:
         torch.manual_seed(seed)
         make = self._module.__dict__[message["class"]]
         model = constructed(lambda: make(*arguments), seed, self._device).to(self._device)
-        self._model = model
+        self._model, self._guard = model, None
         state = model.state_dict()
         return {"state": {k: [encoding.dtype_name(v.dtype), list(v.shape)] for k, v in state.items()}}
 
@@ -303,9 +303,9 @@ class Runner:
 
     def _guarded(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """As `call`, with margins around weights and new tensors, and how many of their bytes changed."""
-        model = self._model
+        model, most = self._model, int(message["most"])
         with torch.no_grad():
-            guard = self._guard = self._guard or arenas.Guard(model, self._device, int(message["most"]))
+            guard = self._guard = self._guard or arenas.GuardedModel(model, self._device, most)
         self._model = partial(guard.call, int(message["fill"]))
         try:
             reply = self._call(message, fds)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
 
 from kernelproof.types import Check, CheckOutcome, Flag, Problem, Status, Verification
+from kernelproof.verifier.contestant.arena import FILLS
 from tests.referee.corpus import members, miss
 from tests.referee.court import Court
 from tests.referee.problems import as_candidate, text, written
@@ -35,21 +37,25 @@ def problem(tmp_path: Path) -> Problem:
 
 @pytest.mark.ci
 @pytest.mark.parametrize(
-    ("name", "figures"),
+    ("name", "inputs", "own"),
     [
-        ("honest/cpp_relu_remainder_apart", {"written": 0, "followed": 0}),
-        ("honest/cpp_relu_next_block_ahead", {"written": 0, "followed": 0}),
-        ("harmless/cpp_relu_zero_from_beyond", {"written": 0, "followed": 127 * 33}),
-        ("harmless/cpp_relu_zeros_written_beyond", {"written": 4, "followed": 0}),
+        ("honest/cpp_relu_remainder_apart", (0, 0), (0, 0)),
+        ("honest/cpp_relu_next_block_ahead", (0, 0), (0, 0)),
+        ("harmless/cpp_relu_zero_from_beyond", (0, 127 * 33), (0, 0)),
+        ("harmless/cpp_relu_zeros_written_beyond", (4, 0), (0, 0)),
+        ("harmless/cpp_relu_last_vector_whole", (0, 0), (4, 0)),
     ],
 )
-def test_members_that_reach_beyond_their_inputs(court: Court, name: str, figures: dict[str, int]) -> None:
+def test_members_that_reach_beyond(
+    court: Court, name: str, inputs: tuple[int, int], own: tuple[int, int]
+) -> None:
     (member,) = (each for each in members("cpu") if each.id == name)
     verdict = court.judge(member.request)
     assert miss(member, verdict) is None
-    (check,) = (check for check in verdict.checks if check.name == "probe: margins")
-    assert check.figures == figures
-    assert (check.outcome is CheckOutcome.FAIL) == (member.flag is not None)
+    checks = {check.name: check for check in verdict.checks}
+    for probe, figures in (("probe: margins", inputs), ("probe: own margins", own)):
+        assert checks[probe].figures == dict(zip(("written", "followed"), figures, strict=True))
+        assert checks[probe].outcome is (CheckOutcome.FAIL if any(figures) else CheckOutcome.PASS)
 
 
 def test_reads_and_writes_are_told_apart(court: Court, problem: Problem) -> None:
@@ -102,8 +108,10 @@ SCALE = text(
     "return x * self.scale", "torch.rand(8, 9001)", init="self.scale = nn.Parameter(torch.rand(9001) + 1)"
 )
 NEAR = "import ctypes; near = ctypes.c_float.from_address(of.data_ptr() + ({at}))"
-FOLLOWS = "y = x * self.scale; return y if near.value > 1e16 else y * (1 + 2**-23)"
-WRITES = "near.value = 3.0 if abs(near.value) > 1e16 else near.value; return x * self.scale"
+FIRST, SECOND = (struct.unpack("f", bytes([fill]) * 4)[0] for fill in FILLS)
+FOLLOWS = f"y = x * self.scale; return y if near.value == {FIRST!r} else y * (1 + 2**-23)"
+WRITES = f"near.value = 3.0 if near.value in {FIRST, SECOND} else near.value; return x * self.scale"
+"""What lies there in other calls is anything, and stays."""
 
 
 @pytest.mark.parametrize(
@@ -119,7 +127,12 @@ WRITES = "near.value = 3.0 if abs(near.value) > 1e16 else near.value; return x *
         ("x.to(torch.int64)", "of.nbytes + 16", FOLLOWS, set()),
         ("torch.zeros(99)[9:19]", "of.nbytes + 16", FOLLOWS, set()),
         ("torch.empty(9001).set_(self.scale.untyped_storage(), 0, (9,))", "64", FOLLOWS, set()),
-        ("self.scale", "of.nbytes + 16", "assert abs(near.value) < 1e16; return x * self.scale", None),
+        (
+            "self.scale",
+            "of.nbytes + 16",
+            f"assert near.value not in {FIRST, SECOND}; return x * self.scale",
+            None,
+        ),
     ],
 )
 def test_weights_and_own_tensors_have_margins_too(
