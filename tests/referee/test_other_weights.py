@@ -190,3 +190,60 @@ def test_at_rigor_quick_it_is_recorded_which_probes_were_left_out(
     else:
         assert (rank, offset) == (CheckOutcome.FAIL, CheckOutcome.PASS)
         assert verdict.flags == (Flag.SHAPE_SPECIALISED,)
+
+
+RESTS = """
+import torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {init}
+
+    def forward(self, x):
+        {forward}
+"""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    ("init", "forward", "short"),
+    [
+        (
+            "self.u = nn.Linear(9, 9, bias=False); nn.init.eye_(self.u.weight)",
+            "torch.relu(x + self.u(x))",
+            "2 * torch.relu(x)",
+        ),
+        (
+            "self.norm = nn.LayerNorm(9)",
+            "self.norm(x).amax(0)",
+            "nn.functional.layer_norm(x, (9,)).amax(0) * self.norm.weight + self.norm.bias",
+        ),
+    ],
+    ids=["identity", "positive scale"],
+)
+def test_what_is_right_with_the_weights_of_a_fresh_model_only_is_a_flag(
+    court: Court, tmp_path: Path, init: str, forward: str, short: str
+) -> None:
+    problem = written(tmp_path, text(f"return {forward}", "torch.randn(99, 9)", init))
+    verdict = judged(court, RESTS.format(init=init, forward=f"return {short}"), problem)
+    assert (verdict.status, verdict.flags) == (Status.CORRECT, (Flag.WEIGHTS_SPECIALISED,)), verdict.reason
+    assert judged(court, RESTS.format(init=init, forward=f"return {forward}"), problem).flags == ()
+
+
+def test_an_identity_has_a_pattern_and_drawn_weights_have_none() -> None:
+    model = nn.Module()
+    for name, tensor in {
+        "eye": torch.eye(9),
+        "drawn": torch.randn(40),
+        "short": torch.tensor([1.0, 0.0]),
+    }.items():
+        model.register_parameter(name, nn.Parameter(tensor))
+    assert learned_constants(model) == ["eye"]
+
+
+def test_scales_of_norms_get_either_sign() -> None:
+    found = other_values(torch.ones(200), torch.Generator().manual_seed(1), either_sign=True)
+    assert 50 < int((found < 0).sum()) < 150
+    assert bool((found.abs() >= 0.5).all())

@@ -281,3 +281,55 @@ def test_what_nothing_shows_to_be_its_own_counts_as_a_librarys_work() -> None:
     candidate = on_gpu(kernels=[("kernel", "reduction_prod_kernel", 1, 9.0)])
     assert candidate.kernels.launches[0].origin is Origin.UNKNOWN
     assert "no kernel of its own ran; what ran is reduction_prod_kernel" in verdict(candidate)
+
+
+N = 16_000_000
+GELU = [("pow", 1, 0.04, N), ("mul", 4, 0.2, 6 * N), ("add", 2, 0.1, 3 * N), ("tanh", 1, 0.04, N)]
+SPELLED: dict[str, tuple[list[Line], list[Line]]] = {
+    "gelu": (GELU, [("gelu", 1, 0.03, N)]),
+    "layer_norm": (
+        [
+            *(("mean", 2, 0.05, 2 * N), ("sub", 2, 0.1, 2 * N), ("pow", 1, 0.04, N), ("add", 1, 0.01, 4000)),
+            *(("sqrt", 1, 0.01, 4000), ("div", 1, 0.05, N), ("mul", 1, 0.05, N)),
+        ],
+        [("native_layer_norm", 1, 0.05, N)],
+    ),
+    "vector_norm": (
+        [("pow", 1, 0.05, N), ("mean", 1, 0.03, N), ("sqrt", 1, 0.01, 4000)],
+        [("linalg_vector_norm", 1, 0.03, N)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPELLED)
+@pytest.mark.parametrize(("own_ms", "passed"), [(0.002, False), (0.03, True)])
+def test_a_fused_operator_of_a_library_beside_a_trifle_replaces_nothing(
+    name: str, own_ms: float, passed: bool
+) -> None:
+    """A spelled-out function by the one operator of torch that does it all, and a kernel of one thread. An
+    own kernel that takes as long as the library does part of the work."""
+    spelled, fused = SPELLED[name]
+    reference = on_gpu(*spelled, kernels=[(BY_TORCH, "at::native::spelled", 9, 0.3)])
+    candidate = on_gpu(
+        *fused,
+        kernels=[(BY_TORCH, "at::native::fused", 1, fused[0][2]), ("kernel", "own(float*)", 1, own_ms)],
+    )
+    assert reference.works is not None and candidate.works is not None
+    found = replaced(reference.works, candidate.works)
+    assert (lacking(candidate.kernels, (), SHOWN, found) == "") is passed or name == "vector_norm"
+    if not passed:
+        assert "libraries do other work of the same kind" in lacking(candidate.kernels, (), SHOWN, found)
+
+
+def test_a_library_that_did_the_norm_leaves_the_function_to_an_own_kernel() -> None:
+    """Small beside the product, but not beside the norm."""
+    norm, gemm = SPELLED["layer_norm"], (BY_TORCH, GEMM, 1, 9.0)
+    product = ("mm", 1, 9.0, 4000)
+    reference = on_gpu(product, *norm[0], *GELU, kernels=[gemm, (BY_TORCH, "at::native::spelled", 9, 0.6)])
+    candidate = on_gpu(
+        product,
+        *norm[1],
+        kernels=[gemm, (BY_TORCH, "at::native::norm", 1, 0.05), ("kernel", "own(float*)", 1, 0.03)],
+    )
+    assert reference.works is not None and candidate.works is not None
+    assert lacking(candidate.kernels, (), SHOWN, replaced(reference.works, candidate.works)) == ""

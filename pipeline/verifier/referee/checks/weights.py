@@ -25,6 +25,7 @@ from kernelproof.types import Flag, VerifySettings
 from kernelproof.verifier.referee.correctness.comparing import CHUNK
 from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import mapped
+from kernelproof.verifier.referee.inputs.structure import sampled
 from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.sides import CandidateProcess
 from kernelproof.verifier.status_rules import STATE_UNCHANGED, STATE_UPDATED, Cause
@@ -137,11 +138,13 @@ LEAST = 0.5
 SPREAD = 0.5
 """Other values lie up to this share above that least size, each somewhere else; around zero it is the
 standard deviation."""
+FEWEST = 8
+"""A tensor has a pattern where its values come so often on average."""
 
 
 def learned_constants(model: torch.nn.Module, drawn: Collection[str] = ()) -> list[str]:
     """Names of parameters, and of statistics that a normalisation only uses, with one value throughout, or
-    `drawn` in place of one.
+    `drawn` in place of one, or with few values many times, such as an identity's.
 
     Other buffers are left out: a value that is computed once (a scale, a mask) may be written into a program.
     """
@@ -151,7 +154,23 @@ def learned_constants(model: torch.nn.Module, drawn: Collection[str] = ()) -> li
             found |= {
                 f"{prefix}.{name}".lstrip("."): each for name, each in module.named_buffers(recurse=False)
             }
-    return [name for name, tensor in found.items() if name in drawn or _one_value(tensor)]
+    return [name for name, tensor in found.items() if name in drawn or _repeats(tensor)]
+
+
+def scales(model: torch.nn.Module) -> set[str]:
+    """Names of the scales of normalisations: trained ones have either sign."""
+    kinds = (_NormBase, torch.nn.LayerNorm, torch.nn.GroupNorm, torch.nn.RMSNorm)
+    named = model.named_modules()
+    return {f"{prefix}.weight".lstrip(".") for prefix, module in named if isinstance(module, kinds)}
+
+
+def _repeats(tensor: torch.Tensor) -> bool:
+    """Whether it has one value throughout, or values that no generator draws so often."""
+    if _one_value(tensor):
+        return True
+    some = sampled(tensor.detach()).flatten()
+    few = len(some.unique()) * FEWEST <= len(some)  # type: ignore[no-untyped-call]
+    return tensor.is_floating_point() and len(some) >= FEWEST and few
 
 
 def _one_value(tensor: torch.Tensor) -> bool:
@@ -161,9 +180,14 @@ def _one_value(tensor: torch.Tensor) -> bool:
     return bool(torch.isfinite(first)) and bool((tensor == first).all())
 
 
-def other_values(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Values of the same signs and the same shape, in host memory. `generator`: the processor's."""
+def other_values(
+    tensor: torch.Tensor, generator: torch.Generator, *, either_sign: bool = False
+) -> torch.Tensor:
+    """Values of the same shape, and of the same signs where there are any and not `either_sign` is right, in
+    host memory. `generator`: the processor's."""
     before = tensor.detach().cpu()
+    if either_sign:
+        before = before * (1 - 2 * torch.randint(2, tensor.shape, generator=generator))
     if not before.any():
         return torch.randn(tensor.shape, generator=generator) * SPREAD
     size = before.abs().clamp(min=LEAST) * (1 + SPREAD * torch.rand(tensor.shape, generator=generator))
@@ -200,7 +224,7 @@ class OtherWeights:
         """`drawn`: as `learned_constants` takes it. `weights` lies where the candidate can write, `pristine`,
         the initial state, does not."""
         self._model, self._weights, self._pristine = model, weights, pristine
-        names = learned_constants(model, drawn)
+        names, self._scales = learned_constants(model, drawn), scales(model)
         self.names: Sequence[str] = [name for name in names if name in pristine.views]
 
     def chosen(self, candidate: CandidateProcess) -> list[str]:
@@ -218,7 +242,8 @@ class OtherWeights:
         """Gives these other values, in both. Raises Ended where the candidate's process fails."""
         state = self._model.state_dict()
         for name in names:
-            state[name].copy_(other_values(state[name], generator))
+            either = name in self._scales
+            state[name].copy_(other_values(state[name], generator, either_sign=either))
         self._write(candidate, names, state)
 
     def restore(self, candidate: CandidateProcess, names: Collection[str]) -> None:

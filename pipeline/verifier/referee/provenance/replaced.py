@@ -249,14 +249,15 @@ def replaced(reference: Works, candidate: Works) -> Replaced | None:
 def _kinds_replaced(
     missing: Mapping[str, Spent], more: Mapping[str, Spent], *, fused: bool = False
 ) -> tuple[Kind, ...]:
-    """Kinds of what is missing that other work of libraries does not make up for. `fused`: several operators
-    that are missing count with the elements of the largest."""
+    """Kinds of what is missing that other work of libraries does not make up for. `fused`: all calls that are
+    missing count with the elements of the largest, of which an operator of two tensors gets each twice."""
     lacks = {}
     for kind in Kind:
         lacking = [spent for name, spent in missing.items() if kind in _kinds(name).needs]
         lacks[kind] = lack = _sum(lacking)
         if fused and lacking:
-            lacks[kind] = lack._replace(elements=max(spent.elements for spent in lacking))
+            most = max(spent.elements / max(spent.calls, 1) for spent in lacking)
+            lacks[kind] = lack._replace(elements=int(most / 2))
     return tuple(kind for kind, lack in lacks.items() if lack.ms > 0 and not _compensated(kind, lack, more))
 
 
