@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
-from kernelproof.db import attempts, leases, models, records
+from kernelproof.db import leases, models, records
 from kernelproof.db.columns import utc_now
 from kernelproof.db.models import Retraction
 from kernelproof.db.rows import insert
@@ -346,7 +346,7 @@ def add_finished(session: Session, done: Finished) -> int:
     row = models.Attempt(run_id=run_id, problem=problem, turn=1, parent_id=done.parent_id, created=now)
     row.sample, row.status, row.finished = 0 if last is None else last + 1, done.status, now
     number = insert(session, row)
-    attempts.append(session, number, records.response_row(session, done.response))
+    append(session, number, records.response_row(session, done.response))
     insert(session, records.candidate_row(session, number, done.extraction))
     if done.verification is not None:
         records.verification_rows(session, number, done.verification, "first")

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session, aliased
 from kernelproof.db import models, reported
 from kernelproof.db.attempts import retracted
 from kernelproof.db.batches import is_alive
-from kernelproof.db.connection import Database
+from kernelproof.db.connection import Database, read_transaction
 from kernelproof.db.counting import order_in_sql
 from kernelproof.db.models import Batch, Reported, Retraction, RunTag
 from kernelproof.db.rows import Library, Reading, whole
@@ -423,31 +423,27 @@ class Newest:
         """The state of the database: it counts attempts by status, and looks for the newest rows."""
         return self._database.read(_state)
 
-    def attempts(self, filters: Filters, most: int, before: int | None = None) -> list[AttemptLine]:
+    @read_transaction
+    def attempts(
+        self, session: Session, filters: Filters, most: int, before: int | None = None
+    ) -> list[AttemptLine]:
         """The newest first. `before`: only those with a smaller number.
 
         Of the filters those on runs, problems and days are asked.
         """
+        query = _lines(_passing(session, filters))
+        if before is not None:
+            query = query.where(models.Attempt.id < before)
+        return _read(session, query.order_by(models.Attempt.id.desc()).limit(most))
 
-        def query(session: Session) -> list[AttemptLine]:
-            query = _lines(_passing(session, filters))
-            if before is not None:
-                query = query.where(models.Attempt.id < before)
-            return _read(session, query.order_by(models.Attempt.id.desc()).limit(most))
-
-        return self._database.read(query)
-
-    def sample_of(self, attempt_id: int) -> list[AttemptLine]:
+    @read_transaction
+    def sample_of(self, session: Session, attempt_id: int) -> list[AttemptLine]:
         """The attempts of an attempt's sample, by turn; none where there is no such attempt."""
-
-        def query(session: Session) -> list[AttemptLine]:
-            a, row = models.Attempt, session.get(models.Attempt, attempt_id)
-            if row is None:
-                return []
-            same = [a.run_id == row.run_id, a.problem == row.problem, a.sample == row.sample]
-            return _read(session, _lines(same).order_by(a.turn))
-
-        return self._database.read(query)
+        a, row = models.Attempt, session.get(models.Attempt, attempt_id)
+        if row is None:
+            return []
+        same = [a.run_id == row.run_id, a.problem == row.problem, a.sample == row.sample]
+        return _read(session, _lines(same).order_by(a.turn))
 
 
 def _state(session: Session) -> State:

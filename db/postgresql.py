@@ -25,7 +25,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from kernelproof.db import backend
 from kernelproof.db.backend import BUSY, BUSY_MS, PATIENCE_S, Access, Listener, NotFree
 from kernelproof.db.sqlite import LOCKED, original
-from kernelproof.errors import MachineError, StoreError, UsageError, install_command
+from kernelproof.errors import StoreError, UsageError
 from kernelproof.workspace import ServerDatabase
 
 _LOCKED_STATES = {"55P03", "40P01", "40001"}
@@ -267,8 +267,6 @@ class Notifier:
         self._wake.set()
 
     def _send(self) -> None:
-        import psycopg
-
         connection: Any = None
         while self._wake.wait():
             self._wake.clear()
@@ -292,8 +290,6 @@ class ServerListener:
 
     def wait(self, seconds: float, stop: threading.Event) -> None:
         """Also returns where the connection was lost or made: notifications may have been missed."""
-        import psycopg
-
         ends = time.monotonic() + seconds
         try:
             if self._connection is None:
@@ -330,7 +326,7 @@ class Server:
     fixed = False
 
     def __init__(self, place: ServerDatabase) -> None:
-        """Raises MachineError without the driver, UsageError for an address that makes no sense."""
+        """Raises UsageError for an address that makes no sense."""
         self.place = place
         self.engine = _engine(place)
         self._reached = False
@@ -419,20 +415,11 @@ def _engine(place: ServerDatabase) -> Engine:
     except ValueError:
         raise UsageError(f"the port of {place} is not a number") from None
     usual = {"connect_timeout": CONNECT_S, "application_name": "kernelproof"}
-    try:
-        arguments: dict[str, Any] = {"client_encoding": "utf8"}
-        arguments |= {name: value for name, value in (usual | TCP).items() if name not in url.query}
-        # A server takes 100 connections, usually, from all processes together.
-        engine = create_engine(
-            *(url,),
-            connect_args=arguments,
-            pool_size=2,
-            max_overflow=6,
-            pool_timeout=PATIENCE_S,
-            pool_pre_ping=True,
-        )
-    except ImportError:
-        raise MachineError(f"PostgreSQL needs its driver: {install_command('postgresql')}") from None
+    arguments: dict[str, Any] = {"client_encoding": "utf8"}
+    arguments |= {name: value for name, value in (usual | TCP).items() if name not in url.query}
+    # A server takes 100 connections, usually, from all processes together.
+    pool: dict[str, Any] = {"pool_size": 2, "max_overflow": 6, "pool_timeout": PATIENCE_S}
+    engine = create_engine(url, connect_args=arguments, pool_pre_ping=True, **pool)
     watch(engine, place)
     event.listen(engine, "begin", _on_begin)
     return engine

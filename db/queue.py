@@ -42,7 +42,7 @@ from kernelproof.db import loading
 from kernelproof.db.attempts import Finished, add_finished
 from kernelproof.db.backend import Listener
 from kernelproof.db.columns import clock
-from kernelproof.db.connection import Database
+from kernelproof.db.connection import Database, change_transaction
 from kernelproof.db.evaluations import ENDED, LEASE_S, LEASED, WAITING, WORK, State
 from kernelproof.db.gpus import LeasedGpu, is_held
 from kernelproof.db.leases import is_gone
@@ -131,8 +131,10 @@ class JobQueue:
             return False
         return bool(self._database.read(lambda session: session.connection().execute(query).scalar()))
 
+    @change_transaction
     def take(
         self,
+        session: Session,
         owner: str,
         most: int,
         capabilities: WorkerCapabilities,
@@ -147,16 +149,12 @@ class JobQueue:
         daemon gets nothing while it is next.
         """
         state = capabilities.leased_state
-
-        def take(session: Session) -> list[LeasedJob]:
-            now = clock(session)
-            limit = fair_share(session, owner, most, capabilities, now)
-            rows = [row for kind in capabilities.accepts for row in _next_rows(session, *kind, limit, now)]
-            rows.sort(key=lambda row: (-row[0].priority, row[0].submitted, row[0].id))
-            chosen = _leasable_together(rows[:limit], busy)
-            return _lease(session, chosen, state, owner, now, lease_s)
-
-        return self._database.change(take)
+        now = clock(session)
+        limit = fair_share(session, owner, most, capabilities, now)
+        rows = [row for kind in capabilities.accepts for row in _next_rows(session, *kind, limit, now)]
+        rows.sort(key=lambda row: (-row[0].priority, row[0].submitted, row[0].id))
+        chosen = _leasable_together(rows[:limit], busy)
+        return _lease(session, chosen, state, owner, now, lease_s)
 
     def renew(self, owner: str, held: Mapping[str, int], lease_s: float = LEASE_S) -> set[str]:
         """Renews a daemon's leases on `held` (id to token), and returns the ids that it has lost."""

@@ -15,7 +15,7 @@ import numpy as np
 from sqlalchemy import Connection, text
 
 from kernelproof.db import counting
-from kernelproof.db.scores.boards import kernel_scores, natural, problem_scores
+from kernelproof.db.scores.boards import audited, kernel_scores, natural, problem_scores
 from kernelproof.db.scores.comparing import Comparison, Kind, compare, kind_of
 from kernelproof.db.scores.filters import (
     ANY,
@@ -30,7 +30,7 @@ from kernelproof.db.scores.filters import (
 )
 from kernelproof.db.scores.groups import by_model, by_run, by_strategy, by_template, group_scores
 from kernelproof.db.scores.packing import Ints, Truths, steps
-from kernelproof.db.scores.records import Audited, Counts, Leaderboard, ProblemScores, ViewName
+from kernelproof.db.scores.records import Counts, Leaderboard, ViewName
 from kernelproof.db.scores.score_table import ScoreTable, read_book, read_runs
 from kernelproof.db.scores.selecting import Selected, select
 from kernelproof.types import Setting
@@ -77,15 +77,9 @@ def leaderboard(
         **groups,
         problems=problems if "problem" in views else (),
         kernels=kernel_scores(samples, top) if "kernel" in views else (),
-        audits=_audited(connection, problems) if ever_audited else (),
+        audits=audited(connection, problems) if ever_audited else (),
         hints=() if len(samples.rows) else _hints(connection, filters),
     )
-
-
-def _audited(connection: Connection, problems: Collection[ProblemScores]) -> tuple[Audited, ...]:
-    from kernelproof.db.scores.boards import audited
-
-    return audited(connection, problems)
 
 
 def _hints(connection: Connection, filters: Filters) -> tuple[str, ...]:
