@@ -85,7 +85,6 @@ def lease(session: Session, row: models.Attempt, owner: str) -> AttemptLease:
 
 
 def lease_key(row: models.Attempt) -> str:
-    """The key of the lease on an attempt."""
     return row.question_key or f"attempt:{row.id}"
 
 
@@ -179,7 +178,6 @@ def by_content(session: Session, run_id: int, text_sha256: str | None) -> dict[C
 
 
 def has_response() -> ColumnElement[bool]:
-    """Whether an attempt has an answer."""
     r = models.Response
     return exists().where(r.attempt_id == models.Attempt.id, r.error.is_(None)).correlate(models.Attempt)
 
@@ -198,7 +196,6 @@ def has_candidate() -> ColumnElement[bool]:
 
 
 def has_verification() -> ColumnElement[bool]:
-    """Whether a verification of an attempt counts."""
     v = models.Verification
     return (
         exists()

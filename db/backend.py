@@ -26,7 +26,6 @@ WARN_S = 3.0
 """After so long a wait it is said what is waited for."""
 _LOG = logging.getLogger("kernelproof.db")
 _last_warned: dict[str, float] = {}
-"""When it was last said of a database that it is waited for."""
 
 
 def warn_waiting(place: DatabasePlace, obstacle: str) -> None:
@@ -38,8 +37,6 @@ def warn_waiting(place: DatabasePlace, obstacle: str) -> None:
 
 
 class Access(Enum):
-    """The purpose of a transaction."""
-
     READ = "read"
     WRITE = "write"
     CHANGE = "change"
@@ -49,7 +46,6 @@ class Access(Enum):
 
     @staticmethod
     def of(connection: Connection) -> Access:
-        """Of the transactions of a connection."""
         found: Access = connection.get_execution_options().get(ACCESS, Access.READ)
         return found
 

@@ -22,8 +22,6 @@ from kernelproof.providers import BatchJournal, OpenBatch
 
 
 class Batches:
-    """The batches of a database."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -89,8 +87,6 @@ def is_alive(row: Batch) -> bool:
 
 
 class Tags:
-    """The tags of a database."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -144,7 +140,6 @@ class ServerBatchJournal(BatchJournal):
         ]
 
     def submitted(self, model: str, base_url: str | None, batch_id: str, keys: Sequence[str]) -> None:
-        """Adds a row."""
         row = ServerBatch(server_id=batch_id, model=model, base_url=base_url, keys=list(keys), open=True)
         row.created = utc_now()
         self._database.write(lambda session: session.add(row))

@@ -14,7 +14,6 @@ MOST = 100
 
 
 def run_names(path: Path | None) -> list[str]:
-    """The names of runs, the newest first."""
     return _first_column(
         path, "SELECT name FROM runs WHERE name IS NOT NULL GROUP BY name ORDER BY max(id) DESC"
     )
@@ -28,7 +27,6 @@ def model_names(path: Path | None) -> list[str]:
 
 
 def attempt_numbers(path: Path | None) -> list[str]:
-    """The newest attempts."""
     return _first_column(path, "SELECT id FROM attempts ORDER BY id DESC")
 
 

@@ -71,8 +71,6 @@ class Submitted:
 
 
 class StoredEvaluation(FrozenRecord):
-    """An evaluation as it is now."""
-
     id: str
     caller: str
     state: State
@@ -143,7 +141,6 @@ class Evaluations:
 
     @read_transaction
     def with_key(self, session: Session, caller: str, key: str) -> StoredEvaluation | None:
-        """The caller's evaluation with this idempotency key."""
         e = Evaluation
         query = select(e).where(e.caller == caller, e.idempotency_key == key)
         row = session.scalar(query)
@@ -183,7 +180,6 @@ class Evaluations:
         return cancelled
 
     def counts(self) -> dict[str, int]:
-        """Evaluations by state."""
         e = Evaluation
         rows = self._database.read(
             lambda session: session.execute(select(e.state, func.count()).group_by(e.state)).all()

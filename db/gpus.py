@@ -25,8 +25,6 @@ GpuState = Literal["free", "held", "set aside"]
 
 @dataclass(frozen=True)
 class LeasedGpu:
-    """A GPU in a judge's hands."""
-
     uuid: str
     owner: str
     token: int
@@ -35,16 +33,12 @@ class LeasedGpu:
 
 
 class StoredGpu(FrozenRecord):
-    """A GPU as it is now."""
-
     uuid: str
     name: str
     host: str
     state: GpuState
     owner: str | None
-    """The judge that holds it."""
     reason: str | None
-    """Why it is set aside."""
     unproven: bool
     silent_s: float
     """Seconds since its judge's last sign of life."""

@@ -103,8 +103,6 @@ def load_attempts(session: Session, numbers: Sequence[int]) -> list[StoredAttemp
 
 @dataclass(frozen=True)
 class _Attempt:
-    """The rows of one attempt."""
-
     row: models.Attempt
     problem: models.Problem
     run: models.Run
@@ -116,7 +114,6 @@ class _Attempt:
 
     @property
     def texts(self) -> Iterator[str | None]:
-        """The keys of its texts."""
         for each in self.responses:
             yield from (each.text_sha256, each.reasoning_sha256, each.raw_sha256)
         yield self.problem.sha256
@@ -156,7 +153,6 @@ def _stored(found: _Attempt, texts: Library) -> StoredAttempt:
 
 
 def _by_attempt(rows: Iterable[models.Response]) -> dict[int, list[models.Response]]:
-    """The rows of each attempt, in their order."""
     found: defaultdict[int, list[models.Response]] = defaultdict(list)
     for row in rows:
         found[row.attempt_id].append(row)
@@ -205,8 +201,6 @@ def _of_verifications(part: Any, order: str) -> Reading:
 
 @dataclass(frozen=True)
 class _Judged:
-    """The rows of one verification."""
-
     row: models.Verification
     measurement: models.Measurement | None
     environment: models.Environment | None
@@ -216,7 +210,6 @@ class _Judged:
 
     @property
     def texts(self) -> list[str | None]:
-        """The keys of its texts."""
         return [self.row.details_sha256, *(build.log_sha256 for build in self.parts[models.Build])]
 
 
@@ -243,7 +236,6 @@ def _judged(session: Session, these: dict[str, list[int]]) -> dict[int, list[_Ju
 
 
 def _columns(row: Any, *without: str) -> dict[str, Any]:
-    """The row's columns by name."""
     return {name: value for name, value in vars(row).items() if name not in without}
 
 
@@ -254,7 +246,6 @@ def _run(row: models.Run, texts: Library) -> RunSettings:
 
 
 def problem_of(row: models.Problem, texts: Library) -> Problem:
-    """The problem of a row."""
     columns = _columns(row, "id", "problem_id")
     return Problem(id=row.problem_id, source=texts.get(row.sha256, "problem source"), **columns)
 
@@ -293,13 +284,11 @@ def _response(row: models.Response, texts: Library) -> StoredResponse:
 
 
 def newest_candidate(session: Session, attempt_id: int) -> models.Candidate | None:
-    """The row of the attempt's newest extraction."""
     found: list[models.Candidate] = _CANDIDATES.objects(session, {"attempts": [attempt_id]})
     return found[-1] if found else None
 
 
 def extraction_of(row: models.Candidate, texts: Library) -> Extraction:
-    """The extraction that a row holds."""
     candidate = None
     if row.source_sha256 is not None:
         source = texts.get(row.source_sha256, "candidate source")
@@ -372,7 +361,6 @@ _APPENDED = (
     *(models.Attempt, models.Response, models.Candidate, models.Verification),
     *(Retraction, Reported, models.Run, models.Problem),
 )
-"""Tables whose new rows a page may show."""
 MOST_BATCHES = 20
 """Batches that a page shows, and whose processes are looked for: the newest."""
 
@@ -387,16 +375,12 @@ class State(NamedTuple):
 
 
 class AttemptLine(FrozenRecord):
-    """An attempt in a list."""
-
     id: int
     run_id: int
     run: str | None
-    """The run's name."""
     model: str
     problem_id: str
     problem: str
-    """The problem's name."""
     sample: int
     turn: int
     parent_id: int | None
@@ -410,8 +394,6 @@ class AttemptLine(FrozenRecord):
 
 
 class Newest:
-    """The newest attempts of a database."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -42,8 +42,6 @@ NAMING = {
 
 
 class Base(DeclarativeBase):
-    """What all tables share."""
-
     metadata = MetaData(naming_convention=NAMING)
 
 

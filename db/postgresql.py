@@ -146,7 +146,6 @@ def _undone(error: BaseException) -> str | None:
 
 
 def _state(error: BaseException) -> str:
-    """The error's SQLSTATE; empty where it has none."""
     return getattr(original(error), "sqlstate", None) or ""
 
 
@@ -304,7 +303,6 @@ class ServerListener:
             stop.wait(min(seconds, AGAIN_S))
 
     def close(self) -> None:
-        """Ends its connection."""
         with suppress(Exception):
             if self._connection is not None:
                 self._connection.close()

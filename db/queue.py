@@ -327,7 +327,6 @@ def _counted(session: Session, state: State, name: str, enough: int) -> int:
 
 
 _JobRow = tuple[Evaluation, ProblemRow]
-"""An evaluation and its problem, to read."""
 
 
 @cache
@@ -362,7 +361,6 @@ _LEASE = (
     .values({name: bindparam(name) for name in ("state", "owner", "token", "leased", "started")})
 )
 _ABOVE_ALL = 1 << 31
-"""Above every priority."""
 
 
 def _next_rows(session: Session, state: State, name: str, most: int, now: float) -> list[_JobRow]:

@@ -33,7 +33,6 @@ class StoredWorker(FrozenRecord):
     """Backends that it takes, separated by commas."""
     device: str
     places: int
-    """Evaluations that it has at once."""
     running: int
     done: int
     silent_s: float
@@ -43,12 +42,9 @@ class StoredWorker(FrozenRecord):
     gpu: str | None
     """UUID of the one GPU that it measures on."""
     waits: str | None
-    """Why it takes no evaluations now."""
 
 
 class Workers:
-    """The workers in a database."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -68,7 +64,6 @@ class Workers:
 
     @change_transaction
     def end(self, session: Session, owner: str) -> None:
-        """The worker ended by itself."""
         row = session.get(Worker, owner)
         if row is not None:
             row.ended, row.running = utc_now(), 0
@@ -96,8 +91,6 @@ PREFIX = "kp_"
 
 
 class StoredCaller(FrozenRecord):
-    """A caller that has, or had, a token."""
-
     name: str
     quota: int | None
     """Most evaluations that may wait or run; None: no limit."""
@@ -106,8 +99,6 @@ class StoredCaller(FrozenRecord):
 
 
 class Callers:
-    """The callers in a database."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -30,17 +30,13 @@ _SAMPLE = ("run_id", "problem", "sample")
 
 @dataclass(frozen=True)
 class View:
-    """A view of the schema."""
-
     name: str
     meaning: str
     columns: dict[str, str]
-    """Each column's meaning, in their order."""
     query: str
 
     @property
     def statement(self) -> str:
-        """The SQL statement that creates it."""
         return f"CREATE VIEW {self.name} AS {self.query}"
 
 
@@ -328,6 +324,5 @@ def drop_views(connection: Connection) -> None:
 
 
 def make_views(connection: Connection) -> None:
-    """Creates all views."""
     for view in VIEWS:
         connection.exec_driver_sql(view.statement)

@@ -129,11 +129,9 @@ class SqliteFile:
             driver.execute("PRAGMA journal_mode=WAL")
 
     def mark(self, connection: Connection) -> None:
-        """By its application id."""
         connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
 
     def opened(self) -> None:
-        """Remembers which file it is."""
         self._file = _identity(self.place)
 
     def take_turn(self, connection: Connection) -> None:
@@ -174,7 +172,6 @@ class _FileListener:
         self._seen = seen
 
     def close(self) -> None:
-        """Closes the file."""
         self._connection.close()
 
     def _version(self) -> int:

@@ -150,7 +150,6 @@ class Store:
         return self._database.read(lambda session: attempts.usage_of(session, model))
 
     def attempts_of(self, run_id: int) -> dict[AttemptKey, AttemptState]:
-        """How far each attempt of a run has come."""
         return self._database.read(lambda session: attempts.states(session, run_id))
 
     def attempts_by_content(self, run_id: int, text_sha256: str | None = None) -> dict[Content, list[int]]:

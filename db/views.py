@@ -84,13 +84,11 @@ class ModelUsage(FrozenRecord):
     """Tokens and cost of a model's stored answers, of those whose tokens are known."""
 
     answers: int
-    """Answers with known tokens."""
     prompt_bytes: int
     """Of their prompts, in UTF-8."""
     prompt_tokens: int
     completion_tokens: int
     priced: int
-    """Answers with a known cost."""
     cost_usd: float
     """Of these."""
 
@@ -100,13 +98,10 @@ class StoredBatch(FrozenRecord):
 
     id: int
     name: str | None
-    """The name of its runs."""
     runs: tuple[int, ...]
     """The runs it adds to, one for each model."""
     config: dict[str, Any]
-    """The whole configuration, resolved."""
     progress: dict[str, Any]
-    """How far it was at its last sign of life."""
     created: str
     finished: str | None
     ended: str | None
@@ -143,8 +138,6 @@ class StoredResponse(FrozenRecord):
 
 
 class StoredVerification(FrozenRecord):
-    """One verification with what the store knows about it."""
-
     id: int
     kind: VerificationKind
     created: str
@@ -156,8 +149,6 @@ class StoredVerification(FrozenRecord):
 
 
 class StoredAttempt(FrozenRecord):
-    """Everything stored about one attempt."""
-
     id: int
     run_id: int
     run: RunSettings
@@ -173,7 +164,6 @@ class StoredAttempt(FrozenRecord):
     responses: tuple[StoredResponse, ...]
     """In the order in which they came."""
     extraction: Extraction | None
-    """The newest."""
     verifications: tuple[StoredVerification, ...]
     """In the order in which they were stored."""
     reported: ReportedResult | None = None

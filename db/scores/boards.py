@@ -29,12 +29,10 @@ SOURCES: tuple[Source, ...] = ("model", "file", "tuner")
 
 
 def source_of(run: RunFacts) -> int:
-    """The number of a run's source."""
     return {"verify": 1, "tune": 2}.get(run.kind, 0)
 
 
 def rate(part: int, whole: int) -> Rate:
-    """A rate with its interval."""
     return Rate(part=part, whole=whole, share=part / whole if whole else None, interval=wilson(part, whole))
 
 
@@ -198,7 +196,6 @@ def natural(text: str) -> tuple[tuple[int, str], ...]:
 
 
 def setting_order(setting: Setting) -> tuple[str, str, str, str, str, bool]:
-    """The order in which settings are shown."""
     rules = (setting.numerics, setting.purity, not setting.own_kernel)
     return setting.backend, setting.size, setting.device or "", *rules
 

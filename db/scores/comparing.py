@@ -22,8 +22,6 @@ Winner = Literal["a", "b", "tie", "neither"]
 
 
 class Side(FrozenRecord):
-    """One side on one problem."""
-
     judged: int
     correct: int
     attempt_id: int | None
@@ -31,7 +29,6 @@ class Side(FrozenRecord):
     speedup: float | None
     """Its speedup; 1 at most where the pace is unresolved."""
     interval: Interval | None
-    """Likewise."""
 
 
 class ComparedProblem(FrozenRecord):
@@ -81,7 +78,6 @@ class Comparison(FrozenRecord):
 
 
 def name_of(run: RunFacts, kind: Kind) -> str | None:
-    """The name by which a comparison of this kind knows a run."""
     return (run.name or str(run.id)) if kind == "run" else getattr(run, kind)
 
 
@@ -141,8 +137,6 @@ def _is(kind: Kind, name: str) -> Callable[[RunFacts], bool]:
 
 
 class _Side:
-    """The samples of one side."""
-
     def __init__(self, samples: Selected, belongs: Callable[[RunFacts], bool]) -> None:
         own = np.array([number for number, run in samples.book.runs.items() if belongs(run)], np.int64)
         self._of = samples.only(np.isin(samples.rows["run"], own))
@@ -198,7 +192,6 @@ def _faster(a: Interval | None, b: Interval | None) -> Winner:
 
 
 def _figures(problems: Sequence[ComparedProblem]) -> dict[str, Any]:
-    """The figures of a comparison over its problems."""
     rates = np.array([(p.a.correct / p.a.judged, p.b.correct / p.b.judged) for p in problems])
     ratios = np.array([p.a.speedup / p.b.speedup for p in problems if p.a.speedup and p.b.speedup])
     more = [sum(p.more_correct == side for p in problems) for side in ("a", "b")]

@@ -108,7 +108,6 @@ class Facts(NamedTuple):
 
 
 def run_passes(run: RunFacts, filters: Filters) -> bool:
-    """Whether a run's attempts may count."""
     return (
         (filters.run is None or filters.run in (run.name, str(run.id)))
         and (run.kind != "tune" if filters.kind is None else run.kind == filters.kind)
@@ -120,7 +119,6 @@ def run_passes(run: RunFacts, filters: Filters) -> bool:
 
 
 def problem_passes(problem: ProblemFacts, filters: Filters) -> bool:
-    """Whether attempts at a problem may count."""
     folder = problem.problem_id.rpartition("/")[0]
     ways = [way.lower() for way in (problem.problem_id, problem.name, folder)]
     return (

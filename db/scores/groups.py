@@ -42,12 +42,10 @@ class Owner(NamedTuple):
 
 
 def by_model(run: RunFacts) -> Owner:
-    """The samples of a model are one group."""
     return Owner(SOURCES[source_of(run)], run.model)
 
 
 def by_run(run: RunFacts) -> Owner:
-    """The samples of a run are one group."""
     return Owner(SOURCES[source_of(run)], run.model, run.id, run.name, run.template, run.strategy)
 
 
@@ -191,11 +189,9 @@ class Groups:
         return found
 
     def finished(self, group: int) -> int:
-        """The group's finished samples."""
         return sum(self._sample_statuses[group].values())
 
     def problems(self, group: int) -> ProblemFigures:
-        """The group's figures by problem."""
         return self._problems[group]
 
     def speedups(self, group: int) -> Floats:
@@ -309,9 +305,7 @@ def _median(speedups: Floats) -> Mean:
 
 
 MOST_TURNS = 12
-"""Points of a curve over turns."""
 BUDGETS = 60
-"""Points of a curve over tokens, at most."""
 _Key = tuple[Source, str, Setting]
 
 
@@ -398,7 +392,6 @@ def _over_turns(book: ScoreTable, filters: Filters, turns: Selected) -> dict[_Ke
 
 
 def _over_budgets(turns: Selected, groups: Groups, number: int) -> tuple[TokensPoint, ...]:
-    """The points of one group by tokens."""
     rows = np.flatnonzero(groups.of_turn == number)
     rows = rows[np.isin(turns.rows["problem"][rows], groups.problems(number).numbers)]
     tokens = turns.rows["tokens"][rows]

@@ -45,7 +45,6 @@ _ANY_AUDIT = text("SELECT id FROM audits LIMIT 1")
 
 
 def selected(connection: Connection, filters: Filters) -> Selected:
-    """The attempts that pass the filters."""
     return select(read_book(connection, filters), filters)
 
 
@@ -101,7 +100,6 @@ def comparison(
 
 
 MOST = 20
-"""Values that are listed."""
 NEUTRAL = Filters(policy=ANY)
 OPTIONS = {"device": "gpu"}
 """Filters whose option has another name."""
@@ -194,8 +192,6 @@ def _listed(values: list[str]) -> str:
 
 
 class ChosenAttempt(NamedTuple):
-    """An attempt under one setting."""
-
     attempt_id: int
     verification_id: int | None
     """The verification that counts there; None where there is none."""
@@ -252,7 +248,6 @@ class Chosen:
         )
 
     def by_attempt(self) -> Chosen:
-        """The same by number of the attempt."""
         return self.only(np.argsort(self.attempts, kind="stable"))
 
     def deciding(self) -> Chosen:

@@ -93,11 +93,9 @@ class Rows:
 
     @property
     def one_each(self) -> bool:
-        """Whether each sample has one row."""
         return len(self) == 0 or int(self.sample[-1]) + 1 == len(self)
 
     def record(self, row: int) -> dict[str, Any]:
-        """One of the records."""
         return self._source.record(row if self._at is None else int(self._at[row]))
 
     def only(self, chosen: Truths | Ints) -> Rows:
@@ -245,7 +243,6 @@ class PackedRecords:
         return found
 
     def record(self, row: int) -> dict[str, Any]:
-        """One of them, by column."""
         cell = int(np.searchsorted(self._ends, row, "right"))
         place = row - int(self._ends[cell] - self._counts[cell])
         count = int(self._counts[cell])

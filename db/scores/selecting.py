@@ -40,7 +40,6 @@ class Selected:
     settings: list[Setting]
     facts: _FactColumns
     retracted: int
-    """Attempts all of whose verifications are retracted."""
     stale: int
     stale_samples: int
 
@@ -52,7 +51,6 @@ class Selected:
 
     @cached_property
     def measured(self) -> Truths:
-        """Whether there is a speedup."""
         found: Truths = self.correct & np.isfinite(self.rows["speedup"])
         return found
 
@@ -86,7 +84,6 @@ class Selected:
         return np.where(unresolved, np.minimum(figures, 1.0), figures)
 
     def only(self, chosen: Truths | Ints) -> Selected:
-        """The same with some of the rows."""
         if chosen.dtype == bool and chosen.all():
             return self
         return Selected(

@@ -88,7 +88,6 @@ class BatchDisplay:
         self._shown.stop()
 
     def now(self) -> BatchProgress:
-        """How far it is now."""
         return self._progress.snapshot(self._busy_share())
 
     def on_event(self, event: Event) -> None:
@@ -149,8 +148,6 @@ class _Table:
 
 
 class _Printed:
-    """Output as lines."""
-
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
 
@@ -201,8 +198,6 @@ def _over_line(event: Event, *, several: bool) -> str:
 
 
 class _JsonLines(_Printed):
-    """A JSON object on a line for each event."""
-
     def __init__(self) -> None:
         super().__init__(Lines())
         self._reported: dict[tuple[str, str, str, int, int], float] = {}
@@ -224,8 +219,6 @@ class _JsonLines(_Printed):
 def print_summary(
     outcome: Outcome, database: DatabasePlace, name: str | None, progress: BatchProgress, console: Console
 ) -> None:
-    """For people."""
-
     def say(text: str) -> None:
         console.print(text, soft_wrap=not console.is_terminal)
 

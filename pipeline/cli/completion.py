@@ -30,7 +30,6 @@ def problems(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def runs(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The names of stored runs."""
     from kernelproof.db.completion_queries import run_names
 
     return _beginning(run_names(_database(ctx)), incomplete)
@@ -50,7 +49,6 @@ def models(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def attempts(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The newest attempts by number."""
     from kernelproof.db.completion_queries import attempt_numbers
 
     return _beginning(("last", *attempt_numbers(_database(ctx))), incomplete)

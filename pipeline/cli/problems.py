@@ -295,7 +295,6 @@ def _written(values: dict[str, object]) -> str:
 
 
 def _print_fitness(problem: Problem, fitness: Fitness) -> None:
-    """Prints a line for the problem and one for each finding."""
     verdict = "fit" if fitness.ok else "UNFIT"
     say(f"{verdict:6}  {problem.id:12} {problem.name:34} {fitness.size:6} {fitness.seconds:6.1f} s")
     for finding in fitness.findings:

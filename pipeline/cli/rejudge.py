@@ -131,7 +131,6 @@ def _chosen(store: Store, run: str | None, stale: bool) -> tuple[dict[int, RunSe
 
 
 def _correct(store: Store, runs: dict[int, RunSettings], only: set[int] | None) -> set[int]:
-    """Those of the attempts that are correct."""
     from kernelproof.types import Status
 
     states = (state for number in runs for state in store.attempts_of(number).values())

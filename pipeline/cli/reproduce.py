@@ -38,8 +38,6 @@ _ATTEMPT = re.compile(r"#?[0-9]{1,18}|last")
 
 @dataclass(frozen=True)
 class BundleOptions:
-    """The options for a bundle."""
-
     attempt: Annotated[list[int] | None, Option("Of a bundle, this attempt only; may be repeated.", ROW)] = (
         None
     )

@@ -197,7 +197,6 @@ class Edited:
 
     code: str | None
     reason: str = ""
-    """Why the edits do not fit."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +256,6 @@ def _place(code: Sequence[str], edit: _Edit, moved: int) -> int | str:
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[_Edit]:
-    """SEARCH/REPLACE blocks."""
     part, old, new, number = 0, [""], [""], 0
     for line in lines:
         word = line.strip()

@@ -32,9 +32,7 @@ class Failure(FrozenRecord):
     reason: str = ""
     """One sentence: what was seen."""
     build_log: str = ""
-    """Output of the builds that failed, untrimmed; the same output once."""
     details: str = ""
-    """Traceback or process output."""
     findings: tuple[Finding, ...] = ()
     errors: tuple[ErrorStatistics, ...] = ()
     checks: tuple[Check, ...] = ()
@@ -182,7 +180,6 @@ class _Diagnostic:
     context: list[str] = field(default_factory=list)
 
     def render(self) -> str:
-        """The lines to show."""
         lines = [self.headline, *self.context, *([self.origin] if self.origin else [])]
         return "\n".join(line[:MAX_LINE] for line in lines)
 

@@ -152,7 +152,6 @@ class OpenAIProvider:
             self._batches.keep_batches(journal)
 
     async def aclose(self) -> None:
-        """Close the connections."""
         if self._batches is not None:
             self._batches.close()
         await self._server.connections.aclose()

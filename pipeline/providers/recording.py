@@ -30,8 +30,6 @@ from kernelproof.workspace import user_path
 
 
 class RecordKey(NamedTuple):
-    """Which question a record answers."""
-
     problem: str
     backend: str
     sample: int
@@ -39,8 +37,6 @@ class RecordKey(NamedTuple):
 
 
 class Record(FrozenRecord):
-    """One line of a recording."""
-
     problem: str = Field(min_length=1)
     """The problem's id: `level1/23`."""
     backend: BackendName
@@ -110,7 +106,6 @@ class RecordingProvider:
 
     @property
     def name(self) -> str:
-        """The name of the provider that answers."""
         return self._inner.name
 
     async def ask(self, question: Question) -> Response:
@@ -123,7 +118,6 @@ class RecordingProvider:
         return response
 
     def turns(self, problem_id: str, backend: str, sample: int) -> int | None:
-        """As the inner provider's."""
         return self._inner.turns(problem_id, backend, sample)
 
     def keep_batches(self, journal: BatchJournal) -> None:

@@ -92,7 +92,6 @@ class Connections:
             shared.used -= 1
 
     async def aclose(self) -> None:
-        """Close all connections."""
         clients, self._clients = self._clients, []
         for shared in clients:
             await shared.client.close()
@@ -199,8 +198,6 @@ class Failure(ProviderError):
 
 
 class ModelServer:
-    """The server of one model. For one event loop."""
-
     def __init__(
         self, name: str, key: str, key_variable: str, url: str | None, options: ProviderOptions
     ) -> None:

@@ -21,8 +21,6 @@ Cell = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Field:
-    """A column of an export."""
-
     name: str
     kind: type
     """str, int, float or bool; any may be empty."""
@@ -32,14 +30,11 @@ class Field:
 
 @dataclass(frozen=True)
 class Flat:
-    """The rows of an export."""
-
     fields: Sequence[Field]
     rows: list[tuple[Cell, ...]]
 
 
 def flat(board: Leaderboard, view: ViewName) -> Flat:
-    """A view of a leaderboard."""
     found: Sequence[Any] = {
         "model": board.models,
         "run": board.runs,
@@ -53,7 +48,6 @@ def flat(board: Leaderboard, view: ViewName) -> Flat:
 
 
 def flat_comparisons(comparisons: Iterable[Comparison]) -> Flat:
-    """Comparisons, a row for each problem."""
     rows = [_Compared(comparison, problem) for comparison in comparisons for problem in comparison.problems]
     return Flat(COMPARED, [tuple(field.cell(row) for field in COMPARED) for row in rows])
 
@@ -199,7 +193,6 @@ _STRATEGY: _Column = ("strategy", str, "The search strategy; empty where no mode
 
 
 def _kernel(of: str) -> list[Field]:
-    """The columns of a kernel that there may be."""
     get = attrgetter(of)
     kernel = part(get)
 

@@ -68,7 +68,6 @@ SOURCES: dict[Source, str] = {
     "file": "candidates given as files · ",
     "tuner": "what a tuner tried · ",
 }
-"""The words before a table's setting."""
 Place = tuple[Source, Setting]
 NO_DETAILS = Details()
 
@@ -107,7 +106,6 @@ def print_leaderboard(
 
 
 def place_of(row: Scores | ProblemScores | KernelScores) -> Place:
-    """The table that a row stands in."""
     return row.source, row.setting
 
 
@@ -204,20 +202,16 @@ class Row(NamedTuple):
     """A kernel in its table; of a problem the best one that there is."""
 
     problem: str
-    """The problem's id."""
     name: str
     kernel: Kernel | None
     correct: str = ""
     author: str = ""
-    """The model, or the file."""
     because: str | None = None
     """Why its pace is unresolved, as it is stored."""
     missing: str = ""
-    """Why there is no kernel."""
 
 
 def kernel_rows(board: Leaderboard, place: Place, details: Details) -> list[Row]:
-    """The rows of a place's table of problems, or of kernels."""
     there = [p for p in board.problems if place_of(p) == place]
     versions = Counter(p.problem_id for p in there)
     rows = []
@@ -478,7 +472,6 @@ def pasted(board: Leaderboard, view: ViewName, details: Details = NO_DETAILS) ->
 
 
 def typeset(columns: Sequence[Column], rows: Iterable[Any], heading: str, notes: Sequence[str]) -> Typeset:
-    """A table of these columns."""
     cells = [[str(column.cell(row)) for column in columns] for row in rows]
     kept = [note for note in notes if note]
     return Typeset(heading, [c.title for c in columns], [c.number for c in columns], cells, kept)

@@ -34,10 +34,8 @@ from kernelproof.types.run import (
 from kernelproof.wording import counted
 
 LONG_SILENCE_S = 20.0
-"""A silence of a server that lasts so long is mentioned."""
 _LONGEST_NAME = 120
 UNKNOWN = "unknown"
-"""Shown where no number is known."""
 _STATUSES_SHOWN = 6
 _BATCHES_SHOWN = 5
 
@@ -204,7 +202,6 @@ def failure_line(failure: FailureCount) -> str:
 
 
 def summary_line(progress: BatchProgress) -> str:
-    """One line that says how far it is."""
     whole = progress.whole
     places = {
         "at the server": sum(whole.places.get(place, 0) for place in AT_SERVER),
@@ -259,7 +256,6 @@ def cost(model: ModelProgress) -> str:
 
 
 def short_cost(model: ModelProgress) -> str:
-    """The cost for a table's cell."""
     if not model.answered:
         return ""
     if model.cost_usd is None:
@@ -323,7 +319,6 @@ def head(batch: StoredBatch) -> str:
 
 
 def line(batch: StoredBatch) -> str:
-    """The same, and what it came to, on one line."""
     progress = progress_of(batch)
     return f"{head(batch)}; {outcome(progress)}" if progress is not None else head(batch)
 

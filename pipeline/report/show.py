@@ -67,7 +67,6 @@ OF_THE_ANSWER = ("reason", "claimed", "model", "strategy", "parameters", "built 
 
 
 def print_checks(attempt: StoredAttempt, console: Console) -> None:
-    """The checks with their evidence."""
     verification = _verification(attempt)
     if verification is None:
         print_words(console, "No verification is stored.")
@@ -193,7 +192,6 @@ def _print_prompt(attempt: StoredAttempt, console: Console) -> None:
 
 
 def _print_long(console: Console, text: str, attempt: StoredAttempt, alone: str) -> None:
-    """A text, or its beginning, and how to have all of it."""
     print_words(console, text[:MOST_SHOWN])
     if len(text) > MOST_SHOWN:
         more = counted(len(text) - MOST_SHOWN, "character")

@@ -204,7 +204,6 @@ def excerpt(details: str) -> str:
 
 
 Steps = dict[str, str]
-"""Commands, and what each shows or does."""
 
 
 def next_steps(
@@ -238,7 +237,6 @@ BUILDING = (Status.BUILD_ERROR, Status.BUILD_TIMEOUT)
 
 
 def print_next(steps: Steps, console: Console) -> None:
-    """The commands, each with what it is for."""
     if not steps:
         return
     console.print()
@@ -254,7 +252,6 @@ def print_next(steps: Steps, console: Console) -> None:
 def json_verified(
     extraction: Extraction, status: Status, verification: Verification | None, attempt_id: int | None
 ) -> str:
-    """The same as one JSON object."""
     return clean(json.dumps(_facts(extraction, status, verification, attempt_id), indent=1))
 
 
@@ -386,7 +383,6 @@ def _replaced(kernels: Kernels) -> str:
 
 
 def _kernel(facts: KernelFacts, total_ms: float) -> tuple[str, ...]:
-    """The cells of KERNEL_COLUMNS."""
     launch, occupancy = facts.launch, facts.occupancy
     name = launch.name
     if len(name) > KERNEL_NAME:
@@ -405,7 +401,6 @@ def _kernel(facts: KernelFacts, total_ms: float) -> tuple[str, ...]:
 
 
 REASONS = 3
-"""Different reasons for disturbed blocks that are shown."""
 
 
 def print_measurement(m: Measurement, console: Console) -> None:
@@ -505,16 +500,12 @@ def _disturbed(reasons: Sequence[str]) -> str:
 
 
 MOST_CANDIDATES = 10
-"""Candidates that a table of the fastest shows."""
 MOST_TRIALS = 5
 """Trials of a tuner that a table shows, the original apart."""
 
 
 class Timed(NamedTuple):
-    """A program."""
-
     facts: Sequence[str]
-    """Its name and more, in the first columns."""
     measurement: Measurement
     attempt_id: int | None
 

@@ -67,7 +67,6 @@ class Price:
 
 
 def with_cost(response: Response, price: Price | None) -> Response:
-    """The answer with its cost, where that is known."""
     usage = response.usage
     if response.cost_usd is not None or price is None or usage is None:
         return response
@@ -96,7 +95,6 @@ class Option:
     """Where the option is not called as its key."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """The key's schema, for pydantic."""
         from pydantic_core.core_schema import no_info_after_validator_function
 
         if self.bounds is not None:
@@ -198,8 +196,6 @@ OF_A_MODEL = frozenset(each.name for each in fields(ModelOptions))
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig(ModelOptions):
-    """One model of a batch."""
-
     model: Annotated[str, Option("The model.")]
     """`openai:MODEL`, `replay:FILE` ..."""
     samples: Annotated[int | None, Option("Samples of each problem.", SAMPLES)] = None

@@ -25,8 +25,6 @@ from kernelproof.verifier.engine.engine import Engine
 
 @dataclass(frozen=True)
 class Rejudged:
-    """How a rejudging ended."""
-
     statuses: dict[int, Status]
     """Attempt to its status under the settings."""
     kept: int
@@ -161,7 +159,6 @@ class _Work:
         self.report.close(ended)
 
     def outcome(self) -> Rejudged:
-        """What came of it."""
         missing = self._total - len(self._statuses)
         return Rejudged(self._statuses, self._kept, self._without_program, missing, self._changed)
 

@@ -292,13 +292,10 @@ def leaders(store: Store, filters: Filters) -> list[Leader]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The findings of an audit."""
-
     results: list[tuple[Leader, Reproduction]] = field(default_factory=list)
 
     @property
     def held(self) -> int:
-        """Results that were confirmed."""
         return sum(one.finding.confirms for _, one in self.results)
 
     @property

@@ -178,16 +178,11 @@ TUNE_MODEL = "tune"
 
 @dataclass(frozen=True)
 class TuningTask:
-    """What is to be tuned, and how."""
-
     template: Template
     problem: Problem
     trial: VerifySettings
-    """How a trial is verified."""
     confirm: VerifySettings
-    """How the best and the original are verified at the end."""
     name: str | None = None
-    """The runs' name."""
     parent: int | None = None
     """The attempt that the source comes from, if it comes from one."""
 
@@ -220,15 +215,12 @@ class TuningTask:
 
 @dataclass(frozen=True)
 class Trial:
-    """One combination, verified."""
-
     values: Values
     status: Status
     reason: str
     measurement: Measurement | None
     attempt_id: int
     kept: bool
-    """True when it was taken from the store."""
 
     @property
     def score(self) -> float | None:
@@ -261,17 +253,13 @@ class Gain:
 
 @dataclass
 class Tuned:
-    """How a tuning ended."""
-
     task: TuningTask
     trials: list[Trial] = field(default_factory=list)
     """In the order in which they were proposed; the first is the original."""
     original: Trial | None = None
-    """The original, confirmed."""
     best: Trial | None = None
     """The best of the trials, confirmed; None where none is better than the original."""
     stopped: bool = False
-    """Whether a signal ended it."""
 
     @property
     def ranked(self) -> list[Trial]:
@@ -365,8 +353,6 @@ async def tune(
 
 @dataclass
 class _Pending:
-    """A trial on its way."""
-
     values: Values
     done: anyio.Event = field(default_factory=anyio.Event)
     trial: Trial | None = None

@@ -53,8 +53,6 @@ class StoreAway(MachineError):
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of a store."""
-
     path: str
     bytes: int
     written: float

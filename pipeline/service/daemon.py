@@ -29,7 +29,6 @@ class Work(Protocol):
 
     capabilities: WorkerCapabilities
     device: str
-    """The devices that it measures on, for people."""
 
     owner: str
 
@@ -74,7 +73,6 @@ class Daemon:
     store: Store
     work: Work
     places: int
-    """Evaluations that it has at once."""
     lease_s: float = LEASE_S
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -119,7 +117,6 @@ class Daemon:
         return len(self._held) >= self.places or any(each.job.alone for each in self._held.values())
 
     def _take(self) -> bool:
-        """Whether there was anything for it to take."""
         queue, free = self.store.service.queue, self.places - len(self._held)
         jobs = queue.take(self.owner, free, self.work.capabilities, self.lease_s, busy=bool(self._held))
         for each in jobs:

@@ -45,8 +45,6 @@ Wait = Annotated[float, Query(ge=0, le=WAIT_S, allow_inf_nan=False, description=
 
 
 class _Either(BaseModel, extra="ignore"):
-    """Whether a body is a batch."""
-
     evaluations: Any = None
 
 

@@ -36,18 +36,13 @@ JUDGE_PLACES = 4
 
 @dataclass(frozen=True)
 class Serving:
-    """What is served."""
-
     place: Workspace
     suite: Path | None
     settings: VerifySettings
     """The defaults of requests."""
     most: int
-    """Evaluations that may wait or run at once."""
     most_losses: int
-    """An evaluation whose daemons were lost so often ends."""
     references: bool
-    """Whether callers may send problems."""
     live: bool | None = None
     """Whether the results are shown below LIVE; None: where no token is asked for, and what pages need is
     installed."""

@@ -29,7 +29,6 @@ from kernelproof.types.record import explain
 WAIT_S = 300.0
 """Most seconds that a request may wait for a result."""
 MOST_ERRORS = 20
-"""Most errors of a batch that a response lists."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -42,9 +41,7 @@ class Service:
     reader: Reader
     watch: Watch
     most: int
-    """Evaluations that may wait or run at once."""
     most_losses: int = MOST_LOSSES
-    """An evaluation whose daemons were lost so often ends."""
 
     def submit(self, caller: Caller, requests: list[EvaluationRequest]) -> list[StoredEvaluation]:
         """Queues all or none. Raises Refused."""
@@ -95,7 +92,6 @@ class Service:
         return evaluation
 
     def answer(self, caller: Caller, number: str) -> dict[str, Any]:
-        """The evaluation as it is now."""
         return answer(self.store, self.mine(caller, number))
 
     async def until_ended(self, evaluation: StoredEvaluation, seconds: float) -> None:

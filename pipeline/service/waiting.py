@@ -60,7 +60,6 @@ class Watch:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
         return sum(self._count.values())
 
     def end(self) -> None:

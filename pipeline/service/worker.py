@@ -68,7 +68,6 @@ class BuildWorker:
         self._pause, self._paused_until, self._trouble = PAUSE_S, 0.0, ""
 
     def goes_on(self, *, begun: bool) -> bool:
-        """Always."""
         return True
 
     @property
@@ -77,7 +76,6 @@ class BuildWorker:
         return self._trouble if time.monotonic() < self._paused_until else None
 
     def close(self) -> None:
-        """Ends the compilers."""
         self.engine.close()
 
     def do(self, job: LeasedJob, stop: Stop) -> bool | None:
@@ -149,7 +147,6 @@ class JudgeWorker:
     engine: Engine
     backends: tuple[str, ...]
     gpu_lease: GpuLease | None
-    """The GPU that it measures on, which it holds."""
     artefacts: ArtefactStore | None
     stop: threading.Event
     role: Role = Role.ALL
@@ -176,7 +173,6 @@ class JudgeWorker:
 
     @property
     def bad_gpu(self) -> bool:
-        """Whether its GPU was set aside."""
         return self.gpu_lease is not None and self.gpu_lease.bad
 
     def close(self) -> None:

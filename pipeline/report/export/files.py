@@ -37,7 +37,6 @@ def new_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """The same for a folder, which must not be there, or be empty."""
     if os.path.lexists(path) and not (path.is_dir() and not any(path.iterdir())):
         raise UsageError(f"{path} is there already; choose another name, or move it away")
     with _beside(path) as partial:
@@ -117,15 +116,12 @@ def as_csv(rows: Flat) -> str:
 
 
 class Typeset(NamedTuple):
-    """A table of texts."""
-
     heading: str
     titles: Sequence[str]
     numbers: Sequence[bool]
     """For each column whether it stands on the right."""
     rows: Sequence[Sequence[str]]
     notes: Sequence[str]
-    """Lines below it."""
 
 
 def every_column(rows: Flat) -> Typeset:

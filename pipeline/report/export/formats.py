@@ -94,14 +94,12 @@ KEPT = (
     *("attempt_id", "verification_id", "run", "model", "problem_id", "problem_sha256", "sample", "turn"),
     *("status", "correct", *Setting.model_fields, "policy", "speedup", "speedup_low", "speedup_high", "pace"),
 )
-"""Columns that a pair has as well."""
 PAIR = {
     "prompt": "The question: messages with `role` and `content`.",
     "response": "The answer's text, as it came.",
     "reward": "By the formula that `--reward` names.",
     "reward_formula": "The name of that formula.",
 } | {field.name: field.meaning for field in FIELDS if field.name in KEPT}
-"""The keys of a line."""
 
 
 class Reward(NamedTuple):

@@ -13,7 +13,6 @@ from kernelproof.version import POLICY, __version__
 from kernelproof.wording import counted
 
 SHARD = 50_000
-"""Most rows of a file."""
 _NAMED = 50
 """Most models, devices and problem suites that the card names."""
 

@@ -23,7 +23,6 @@ from kernelproof.types.measurement import resolved
 from kernelproof.wording import counted
 
 _SOURCES: dict[RunKind, Source] = {"verify": "file", "tune": "tuner"}
-"""The source of programs that no model wrote."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,6 @@ class AttemptPage:
     verification: Verification | None
     """The one that is shown; None where nothing was verified."""
     parent: StoredAttempt | None
-    """The attempt that it was built on."""
     bundle: bytes | None = None
     """From which anybody reproduces it; None where there is none."""
 
@@ -48,7 +46,6 @@ class AttemptPage:
 Bundler = Callable[[Store, int, int | None], bytes | None]
 """Makes the bundle of an attempt and one of its verifications; None where there is none to make."""
 MOST_BUNDLE = 500_000
-"""Bytes of a bundle that a page holds."""
 
 
 def attempt_page(
@@ -80,7 +77,6 @@ class Board:
     models: list[Scores]
     problems: list[ProblemScores]
     curves: dict[str, Curves]
-    """By model."""
     evidence: dict[int, Evidence]
     """By verification: what the problems' best kernels rest on."""
     audit: str = ""

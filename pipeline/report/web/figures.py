@@ -33,8 +33,6 @@ _ROW, _LEAST_ROW, _LABELLED_ROW, _ROWS_HEIGHT = 24, 4, 14, 1000
 
 @dataclass(frozen=True)
 class Row:
-    """A problem."""
-
     name: str
     speedup: float | None
     """None where it has no kernel that was timed; so is the interval."""
@@ -54,11 +52,9 @@ class Layout:
     plot: int
     right: int
     look: str
-    """Its class in style.css."""
 
     @property
     def width(self) -> int:
-        """Of all three."""
         return self.left + self.plot + self.right
 
 

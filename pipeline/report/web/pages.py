@@ -64,13 +64,9 @@ from kernelproof.report.web.rendering import (
 from kernelproof.wording import counted
 
 NEWEST = 15
-"""Attempts that a served board lists."""
 LISTED = 100
-"""Attempts on one page of the list."""
 MOST_BATCHES = 5
-"""Batches at work that are shown whole."""
 Link = tuple[str, str]
-"""Its words, and where it leads."""
 
 
 @dataclass(frozen=True)

@@ -100,9 +100,7 @@ TEMPLATES.filters["with_code"] = with_code
 
 
 MOST_CODE = 60_000
-"""Characters of one program that are shown."""
 MOST_LOG = 20_000
-"""Characters of the compilers' words."""
 _EXACT = {"stripnl": False, "ensurenl": False}
 _CPP = re.compile(r"^\s*#include\b|__global__|\btorch::Tensor\b", re.MULTILINE)
 Token = tuple[Any, str]

@@ -37,12 +37,10 @@ RECORDS = (
     *("findings.json", "builds.json", "checks.json", "measurement.json"),
 )
 OPTIONAL = frozenset({"base.py", "prompt.json", "environment.json", "measurement.json"})
-"""The members that an attempt may lack."""
 PARTS = ("settings", "environment", "seeds", "findings", "builds", "checks", "measurement")
 """Fields of a verification that are members of their own; `verdict.json` holds the others."""
 
 MOST_FILE_BYTES = 256 << 20
-"""Of a bundle as a file."""
 MOST_BYTES = 512 << 20
 """Of all its members, uncompressed."""
 MOST_MEMBER_BYTES = 16 << 20
@@ -68,7 +66,6 @@ class BadBundle(UsageError):
 
 
 def member(number: int, name: str) -> str:
-    """The name of an attempt's member in the bundle."""
     return f"attempts/{number}/{name}"
 
 

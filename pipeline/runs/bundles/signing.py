@@ -26,8 +26,6 @@ class NotSigned(KernelproofError):
 
 
 class Signers(NamedTuple):
-    """Whose signatures are accepted."""
-
     allowed: Path
     """Lines as `man ssh-keygen` describes them under ALLOWED SIGNERS."""
     revoked: Path | None = None
@@ -35,7 +33,6 @@ class Signers(NamedTuple):
 
 
 def signature_of(bundle: Path) -> Path:
-    """The file that holds a bundle's signature."""
     return bundle.with_name(f"{bundle.name}.sig")
 
 

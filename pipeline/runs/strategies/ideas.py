@@ -9,15 +9,12 @@ from kernelproof.runs.strategies.search import Search
 from kernelproof.types import Status
 
 PLANS = 4
-"""Plans of one question."""
 FRESH = 2
 """Programs of a plan that begin from the plan; later ones go on from its fastest."""
 REPAIRS = 2
-"""Repairs in a row of one program."""
 PLAN_PATIENCE = 4
 """Attempts at a plan without a better program of its own that use it up."""
 PATIENCE = 24
-"""Attempts without an improvement that end the search."""
 
 
 class _PlanState:

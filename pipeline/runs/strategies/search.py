@@ -24,11 +24,9 @@ class BestSoFar:
         self.best: Result | None = None
         """The correct result with the highest lower end of its interval; of equal ones the first."""
         self.since = 0
-        """Attempts since the last improvement."""
         self._mark = 0.0
 
     def tell(self, results: Sequence[Result]) -> None:
-        """Adds the results of a round."""
         for result in results:
             self.since += self.best is not None
             if result.correct and (self.best is None or result.speedup > self.best.speedup):
@@ -140,7 +138,6 @@ def _rank(result: Result) -> tuple[int, float, int]:
 REPAIRS_IN_A_ROW = 3
 """Repairs in a row, before the search goes back to its best attempt, or to the first question."""
 REFINE_PATIENCE = 10
-"""Attempts without an improvement that end the search."""
 
 
 @strategy("refine")
@@ -172,7 +169,6 @@ class Refine(Search):
 
 BEAM_WIDTH = 3
 BEAM_PATIENCE = 6 * BEAM_WIDTH
-"""Attempts without an improvement that end the search."""
 
 
 @strategy("beam")
@@ -201,11 +197,9 @@ class Beam(Search):
 
 ISLANDS = 2
 SHOWN_BESIDE = 5
-"""Most programs beside the parent."""
 MIGRATION = 2
 """Every so many rounds each island gets the best program of the one before it."""
 EVOLVE_PATIENCE = 20
-"""Attempts without an improvement that end the search."""
 
 
 @strategy("evolve")
@@ -219,7 +213,6 @@ class Evolve(Search):
         self._rounds = 0
 
     def ask(self) -> Sequence[Proposal]:
-        """A question of each island."""
         return () if self.note else [self._drawn(island) for island in self._islands]
 
     def tell(self, results: Sequence[Result]) -> None:

@@ -19,7 +19,6 @@ class Sample:
         return self._next
 
     def tell(self, results: Sequence[Result]) -> None:
-        """Ends the sample, with any result."""
         self._next = ()
 
 
