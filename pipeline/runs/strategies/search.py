@@ -1,5 +1,5 @@
-"""Searches for a fast program: `refine`, `beam` and `evolve`, on the best attempt so far and an archive of
-programs to build on.
+"""The strategies: `sample` asks once, `repair` until an answer is correct. `refine`, `beam` and `evolve`
+search for a fast program, on the best attempt so far and an archive of programs to build on.
 """
 
 from __future__ import annotations
@@ -10,6 +10,39 @@ from collections.abc import Iterable, Sequence
 from kernelproof.runs.strategies.protocol import Proposal, Result, Task, strategy
 from kernelproof.types import Stage, Status
 from kernelproof.wording import counted
+
+
+@strategy("sample")
+class Sample:
+    """Asks once, however many turns there are."""
+
+    def __init__(self, task: Task) -> None:
+        self._next: tuple[Proposal, ...] = (Proposal(),)
+
+    def ask(self) -> Sequence[Proposal]:
+        """The problem's first question, then nothing."""
+        return self._next
+
+    def tell(self, results: Sequence[Result]) -> None:
+        self._next = ()
+
+
+@strategy("repair")
+class Repair:
+    """One line of attempts, each built on the one before. It ends with the first correct one."""
+
+    def __init__(self, task: Task) -> None:
+        self._next: tuple[Proposal, ...] = (Proposal(),)
+
+    def ask(self) -> Sequence[Proposal]:
+        """One question, as long as the last attempt was not correct."""
+        return self._next
+
+    def tell(self, results: Sequence[Result]) -> None:
+        """Builds the next question on this attempt, unless it is correct."""
+        (last,) = results
+        self._next = () if last.correct else (Proposal(parent=last.turn),)
+
 
 CLEARLY = 1.01
 """How much faster a program must be to count as an improvement: less is within the noise of most clocks."""
