@@ -181,9 +181,7 @@ _VERIFICATIONS = Reading(
     (models.Verification, models.Measurement, models.Environment),
     whole(models.Verification, models.Measurement, models.Environment)
     .outerjoin_from(
-        models.Verification,
-        models.Measurement,
-        models.Measurement.verification_id == models.Verification.id,
+        models.Verification, models.Measurement, models.Measurement.verification_id == models.Verification.id
     )
     .outerjoin(models.Environment, models.Environment.id == models.Verification.environment_id)
     .where(models.Verification.attempt_id.in_(_ATTEMPTS))

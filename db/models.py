@@ -5,14 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import (
-    CheckConstraint,
-    ForeignKey,
-    Index,
-    LargeBinary,
-    MetaData,
-    UniqueConstraint,
-)
+from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary, MetaData, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from kernelproof.db.columns import (

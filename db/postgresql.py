@@ -47,10 +47,7 @@ _DENIED = (
         r"pg_hba\.conf",
         "does not let this user in from here with these SSL settings; ask for a line in pg_hba.conf",
     ),
-    (
-        r"password authentication failed|no password supplied|fe_sendauth",
-        _REFUSED,
-    ),
+    (r"password authentication failed|no password supplied|fe_sendauth", _REFUSED),
     (r'role ".*" does not exist', "knows no such user; createuser makes one"),
     (r'database ".*" does not exist', _MISSING),
 )

@@ -12,15 +12,7 @@ from sqlalchemy import Connection
 from kernelproof.db.reported import newest_audits
 from kernelproof.db.scores.filters import RunFacts
 from kernelproof.db.scores.packing import Floats, Ints, Truths, dense
-from kernelproof.db.scores.records import (
-    Audited,
-    Kernel,
-    KernelScores,
-    Mean,
-    ProblemScores,
-    Rate,
-    Source,
-)
+from kernelproof.db.scores.records import Audited, Kernel, KernelScores, Mean, ProblemScores, Rate, Source
 from kernelproof.db.scores.selecting import Selected
 from kernelproof.db.scores.statistics import mean_interval, wilson
 from kernelproof.types import ErrorClass, Flag, Interval, Pace, Setting

@@ -383,9 +383,7 @@ def _over_turns(book: ScoreTable, filters: Filters, turns: Selected) -> dict[_Ke
             key = (owner.source, owner.model, setting)
             found[key].append(
                 TurnsPoint(
-                    turns=allowed,
-                    solved=int((problems.correct > 0).sum()),
-                    faster=int(problems.faster.sum()),
+                    turns=allowed, solved=int((problems.correct > 0).sum()), faster=int(problems.faster.sum())
                 )
             )
     return found

@@ -21,14 +21,7 @@ import numpy as np
 from sqlalchemy import Connection, text
 
 from kernelproof.db.columns import AnyText
-from kernelproof.db.scores.filters import (
-    Facts,
-    Filters,
-    ProblemFacts,
-    RunFacts,
-    problem_passes,
-    run_passes,
-)
+from kernelproof.db.scores.filters import Facts, Filters, ProblemFacts, RunFacts, problem_passes, run_passes
 from kernelproof.db.scores.packing import CHUNK, ROW, PackedRecords, Records, Rows, pack
 
 RETRACTED = "retracted"

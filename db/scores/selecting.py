@@ -14,13 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from kernelproof.db.counting import NO_JUDGEMENT, rank_verification
-from kernelproof.db.scores.filters import (
-    ERROR_CLASSES,
-    Facts,
-    Filters,
-    policy_passes,
-    setting_passes,
-)
+from kernelproof.db.scores.filters import ERROR_CLASSES, Facts, Filters, policy_passes, setting_passes
 from kernelproof.db.scores.packing import Floats, Ints, Rows, Truths, dense, distinct, starts, steps
 from kernelproof.db.scores.score_table import RETRACTED, ScoreTable
 from kernelproof.types import Pace, Setting, Status

@@ -17,15 +17,7 @@ from kernelproof.prompting.templates import (
     example,
     open_template,
 )
-from kernelproof.types import (
-    CheckOutcome,
-    Environment,
-    Plan,
-    Problem,
-    Prompt,
-    Response,
-    Severity,
-)
+from kernelproof.types import CheckOutcome, Environment, Plan, Problem, Prompt, Response, Severity
 from kernelproof.types.exchange import prompt_sha256
 
 MAX_LOG = 6_000
@@ -232,12 +224,7 @@ def _common(problem: Problem, backend: str, size: str) -> dict[str, Any]:
 
 
 def _prompt(
-    template: Template,
-    backend: str,
-    *,
-    system: str,
-    user: str,
-    history: tuple[tuple[str, str], ...] = (),
+    template: Template, backend: str, *, system: str, user: str, history: tuple[tuple[str, str], ...] = ()
 ) -> Prompt:
     user = _encodable(user)
     return Prompt(

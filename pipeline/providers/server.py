@@ -271,11 +271,7 @@ class ModelServer:
             raise Failure(f"{self.name} {why}", Verdict(retry=True)) from error
 
     def failure(
-        self,
-        complaint: Complaint,
-        sent: Mapping[str, object],
-        where: str = "",
-        after_s: float | None = None,
+        self, complaint: Complaint, sent: Mapping[str, object], where: str = "", after_s: float | None = None
     ) -> Failure:
         """What an error in the server's words means; `where` it stood, for the message."""
         has_key, variable = self._key != PLACEHOLDER_KEY, self._key_variable

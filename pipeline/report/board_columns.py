@@ -102,10 +102,7 @@ def _mean(
     name: str, meaning: str, how: str = "bootstrap over problems", get: Callable[[Any], Any] | None = None
 ) -> list[Field]:
     mean = get or attrgetter(name)
-    return [
-        part(mean)(name, float, meaning, "value"),
-        *_interval(name, lambda row: mean(row).interval, how),
-    ]
+    return [part(mean)(name, float, meaning, "value"), *_interval(name, lambda row: mean(row).interval, how)]
 
 
 def _fast(place: int, p: float) -> list[Field]:

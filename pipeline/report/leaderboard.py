@@ -410,11 +410,7 @@ _SAMPLES = Column(
     "correct", lambda s: f"{s.correct.part}/{s.correct.whole}", legend="correct, fast_p: of samples"
 )
 _FAST_1, _FAST_2 = _fast(2), _fast(4, 7)
-_MEAN = _mean(
-    "mean speedup [95 %]",
-    "geometric_mean",
-    legend="mean: geometric, of the solved",
-)
+_MEAN = _mean("mean speedup [95 %]", "geometric_mean", legend="mean: geometric, of the solved")
 _SCORES = (
     *(_SOLVED, _SAMPLES),
     Column("rate", lambda s: share(s.correct.share), spare=5),
@@ -537,7 +533,7 @@ def _comparison_sentences(c: Comparison) -> list[str]:
         f"Correct, on {counted(len(c.problems), 'problem')}: A {share(c.correct_a)}, "
         f"B {share(c.correct_b)}, difference {100 * (c.correct_a - c.correct_b):+.1f} points{within}. "
         f"A is right more often on {c.more_correct_a}, B on {c.more_correct_b}: p = {c.correct_p:.3g} "
-        "(exact sign test).",
+        "(exact sign test)."
     ]
     if c.ratio.value is not None and c.ratio_p is not None:
         said.append(

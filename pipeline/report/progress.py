@@ -13,24 +13,10 @@ from rich.text import Text
 
 from kernelproof.db.views import StoredBatch
 from kernelproof.report.findings import gist, times
-from kernelproof.report.layout import (
-    Column,
-    attempt_number,
-    fitting,
-    percent,
-    scaled,
-    shortened,
-)
+from kernelproof.report.layout import Column, attempt_number, fitting, percent, scaled, shortened
 from kernelproof.report.plain import clean
 from kernelproof.types import Status
-from kernelproof.types.run import (
-    AT_SERVER,
-    HERE,
-    BatchProgress,
-    FailureCount,
-    FastAttempt,
-    ModelProgress,
-)
+from kernelproof.types.run import AT_SERVER, HERE, BatchProgress, FailureCount, FastAttempt, ModelProgress
 from kernelproof.wording import counted
 
 LONG_SILENCE_S = 20.0

@@ -129,8 +129,7 @@ class ModelOptions:
     ] = None
     stream: Annotated[bool | None, Option("Take answers as they come [default: stream].")] = None
     concurrency: Annotated[
-        int | None,
-        Option("Most questions at once [default: 8; with --batch 50000].", CONCURRENCY),
+        int | None, Option("Most questions at once [default: 8; with --batch 50000].", CONCURRENCY)
     ] = None
     timeout: Annotated[
         float | None, Option("Longest silence of a server, in seconds [default: 600].", TIMEOUT_S)
@@ -254,8 +253,7 @@ class BatchConfig(ModelOptions):
     ] = None
     """Seconds."""
     max_device_time: Annotated[
-        float | None,
-        Option("Stop asking when verifications held the GPU so long: 2h.", TIME_S, "<time>"),
+        float | None, Option("Stop asking when verifications held the GPU so long: 2h.", TIME_S, "<time>")
     ] = None
     """Seconds."""
     max_attempts: Annotated[

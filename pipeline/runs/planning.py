@@ -11,13 +11,7 @@ from kernelproof.db.views import AttemptState, ModelUsage
 from kernelproof.errors import ProviderFatal, UsageError
 from kernelproof.jobs import RETRIED
 from kernelproof.prompting import checked_for_plans, default_template, open_template
-from kernelproof.providers import (
-    Provider,
-    ProviderOptions,
-    Question,
-    RecordingProvider,
-    open_provider,
-)
+from kernelproof.providers import Provider, ProviderOptions, Question, RecordingProvider, open_provider
 from kernelproof.providers.context import BYTES_A_TOKEN, cannot_fit
 from kernelproof.providers.server_batches import MAX_QUESTIONS
 from kernelproof.runs.batch import RunPlan, Terms

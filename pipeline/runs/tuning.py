@@ -29,14 +29,7 @@ from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.runs.shutdown import Report, Shutdown
 from kernelproof.runs.tuning_template import MOST_COUNTED, Template, Values
-from kernelproof.types import (
-    Interval,
-    Measurement,
-    Problem,
-    RunSettings,
-    Status,
-    VerifySettings,
-)
+from kernelproof.types import Interval, Measurement, Problem, RunSettings, Status, VerifySettings
 from kernelproof.verifier.engine.engine import Engine
 
 _LOOKS = 20
@@ -360,11 +353,7 @@ class _Pending:
 
 class _Search:
     def __init__(
-        self,
-        task: TuningTask,
-        proposer: Proposer,
-        judge: Judge,
-        hear: Callable[[Trial], None],
+        self, task: TuningTask, proposer: Proposer, judge: Judge, hear: Callable[[Trial], None]
     ) -> None:
         self._task, self._proposer, self._judge, self._hear = task, proposer, judge, hear
 

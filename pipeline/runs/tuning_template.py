@@ -115,10 +115,7 @@ _GIVEN = r"(?:(?<![\w.])|(?<=-D))NAME(?:[ \t]*:[ \t]*[\w.]+)?[ \t]*=(?!=)[ \t]*"
 _DEFINED = r"#[ \t]*define[ \t]+NAME[ \t]+" + _NUMBER
 _SUFFIX = r"(?:[uUlL]{1,3}\b)?"
 _NAME = r"(?P<name>[A-Za-z_]\w*)"
-_CONSTANT = re.compile(
-    rf"\bconst(?:expr)?[ \t]+(?:\w[\w:]*[ \t]+){{1,4}}{_NAME}[ \t]*=[ \t]*{_NUMBER}",
-    re.A,
-)
+_CONSTANT = re.compile(rf"\bconst(?:expr)?[ \t]+(?:\w[\w:]*[ \t]+){{1,4}}{_NAME}[ \t]*=[ \t]*{_NUMBER}", re.A)
 _DEFINE = re.compile(_DEFINED.replace("NAME", _NAME), re.A)
 _FIXED = re.compile(r"warp_?size", re.IGNORECASE)
 """Constants of the hardware."""

@@ -19,14 +19,7 @@ from fastapi.security import HTTPBearer
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from kernelproof.client import Evaluated
-from kernelproof.db.evaluations import (
-    MOST_LOSSES,
-    OPEN,
-    KeyConflict,
-    QueueFull,
-    StoredEvaluation,
-    Submitted,
-)
+from kernelproof.db.evaluations import MOST_LOSSES, OPEN, KeyConflict, QueueFull, StoredEvaluation, Submitted
 from kernelproof.db.store import Store
 from kernelproof.errors import StoreError, UsageError
 from kernelproof.service.middleware import STATE, Caller, Refused

@@ -214,10 +214,7 @@ def latex_text(value: object) -> str:
 
 
 def write_parquet(
-    fields: Sequence[Field],
-    rows: Iterable[Iterable[Any]],
-    path: Path,
-    text: Callable[[str], str] = whole,
+    fields: Sequence[Field], rows: Iterable[Iterable[Any]], path: Path, text: Callable[[str], str] = whole
 ) -> int:
     """Writes a Parquet file, whose schema says each column's meaning; how many rows it has. Some hundred
     rows at a time are in memory. `text`: what becomes of a text.

@@ -251,7 +251,7 @@ def board_pictures(board: Board, href: Callable[[int], str | None]) -> Pictures:
                 f"Curves of fast_p for {of}",
                 "The part of the judged samples that is correct and faster than p (fast_p). A speedup of "
                 "unresolved pace counts as 1 at most.",
-            ),
+            )
         ),
         roofline=_rooflines(board, models, href),
         cost=_drawn(
