@@ -105,8 +105,18 @@ def clock(session: Session) -> float:
     return time.time()
 
 
-def any_text(comment: str) -> MappedColumn[Any]:
-    return mapped_column(AnyText, comment=comment)
+def any_text(comment: str, *, primary_key: bool = False) -> MappedColumn[Any]:
+    return mapped_column(AnyText, primary_key=primary_key, comment=comment)
+
+
+def digest(comment: str, **more: Any) -> MappedColumn[Any]:
+    """A SHA-256. `more`: of `mapped_column`."""
+    return mapped_column(SHA256, comment=comment, **more)
+
+
+def reference(target: str, comment: str, **more: Any) -> MappedColumn[Any]:
+    """The key of a row of another table: `runs.id`. `more`: of `mapped_column`."""
+    return mapped_column(ForeignKey(target), comment=comment, **more)
 
 
 def keyword(comment: str) -> MappedColumn[Any]:

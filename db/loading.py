@@ -486,22 +486,10 @@ def _read(session: Session, query: Select[Any]) -> list[AttemptLine]:
     for row, run, model, problem_id, problem, judged, *times in session.execute(query):
         status = judged or row.status
         speedup, low, high, pace = times if status == Status.CORRECT else (None,) * 4
-        found.append(
-            AttemptLine(
-                id=row.id,
-                run_id=row.run_id,
-                run=run,
-                model=model,
-                problem_id=problem_id,
-                problem=problem,
-                sample=row.sample,
-                turn=row.turn,
-                parent_id=row.parent_id,
-                created=row.created,
-                status=status,
-                speedup=speedup,
-                interval=None if low is None or high is None else Interval(low=low, high=high),
-                pace=pace,
-            )
-        )
+        own = {
+            name: getattr(row, name) for name in ("id", "run_id", "sample", "turn", "parent_id", "created")
+        }
+        own |= {"run": run, "model": model, "problem_id": problem_id, "problem": problem, "status": status}
+        interval = None if low is None or high is None else Interval(low=low, high=high)
+        found.append(AttemptLine(**own, speedup=speedup, interval=interval, pace=pace))
     return found

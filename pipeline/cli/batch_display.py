@@ -104,6 +104,11 @@ class BatchDisplay:
         """Whether nobody reads the output any more."""
         return self._shown.unread
 
+    @property
+    def heard(self) -> dict[str, Any]:
+        """How it hears of the work: arguments of `run_batch` and of `rejudge`."""
+        return {"on_event": self.on_event, "progress": self.snapshot, "unread": lambda: self.unread}
+
     def summary(self, outcome: Outcome, database: DatabasePlace, name: str | None) -> None:
         """Prints the result of the batch. Called after the display was left."""
         if isinstance(self._shown, _JsonLines):

@@ -107,15 +107,7 @@ def _run(plans: Sequence[RunPlan], terms: Terms, place: Workspace, form: Form) -
         async with AsyncExitStack() as stack:
             for plan in plans:
                 stack.push_async_callback(plan.provider.aclose)
-            return await run_batch(
-                plans,
-                store,
-                engine,
-                terms,
-                on_event=display.on_event,
-                progress=display.snapshot,
-                unread=lambda: display.unread,
-            )
+            return await run_batch(plans, store, engine, terms, **display.heard)
 
     sizes = [(p.settings.model, len(p.problems) * p.samples, p.settings.turns) for p in plans]
     with open_store(place.database) as store, Engine(unsafe=verify.unsafe, many=True) as engine:

@@ -113,8 +113,7 @@ def _run(
             config = {name: str(value) for name, value in overrides.items()}
             config |= {name: str(value) for name, value in chosen.items() if value}
             work = partial(judge, list(runs), settings, store, engine, again=again, only=only, config=config)
-            heard = {"on_event": display.on_event, "progress": display.snapshot}
-            return anyio.run(partial(work, sanitize=sanitize, **heard, unread=lambda: display.unread))
+            return anyio.run(partial(work, sanitize=sanitize, **display.heard))
 
 
 def _chosen(store: Store, run: str | None, stale: bool) -> tuple[dict[int, RunSettings], set[int] | None]:
