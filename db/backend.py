@@ -67,13 +67,10 @@ class NotFree(Exception):
 class DatabaseBackend(Protocol):
     """Where a database lives. Its engine begins transactions as `Access` says."""
 
+    place: DatabasePlace
     engine: Engine
     fixed: bool
     """Nothing can be written: the file is read as it is."""
-
-    @property
-    def place(self) -> DatabasePlace:
-        """The file, or the database on a server."""
 
     def explained(self) -> AbstractContextManager[None]:
         """Turns errors of the database that a user can mend into StoreError; lets others pass."""
@@ -89,6 +86,7 @@ class DatabaseBackend(Protocol):
 
     def before_migrating(self) -> None:
         """Does the work that is impossible within a transaction."""
+        return
 
     def mark(self, connection: Connection) -> None:
         """Marks an empty database as ours, within the transaction that fills it."""
@@ -98,12 +96,15 @@ class DatabaseBackend(Protocol):
 
     def take_turn(self, connection: Connection) -> None:
         """Within a transaction of CHANGE: from now on it is one of WRITE, and nobody else writes."""
+        return
 
     def notify(self, channel: str) -> None:
         """Wakes all listeners of a channel, in this process and in others. Never fails, never waits."""
+        return
 
     def listener(self, channel: str) -> Listener:
         """A listener of a channel, used by one thread."""
 
     def require(self) -> None:
         """Raises StoreError where what was opened is no longer there."""
+        return

@@ -23,7 +23,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from kernelproof.db import backend
-from kernelproof.db.backend import BUSY, BUSY_MS, PATIENCE_S, Access, Listener, NotFree
+from kernelproof.db.backend import BUSY, BUSY_MS, PATIENCE_S, Access, DatabaseBackend, Listener, NotFree
 from kernelproof.db.sqlite import LOCKED, original
 from kernelproof.errors import StoreError, UsageError
 from kernelproof.workspace import ServerDatabase
@@ -315,20 +315,19 @@ CONNECT_S = 10
 """How long a connection may take, unless the address says otherwise."""
 
 
-class Server:
+class Server(DatabaseBackend):
     """A database of a PostgreSQL server, in the schema that its search path names first."""
 
     fixed = False
 
     def __init__(self, place: ServerDatabase) -> None:
         """Raises UsageError for an address that makes no sense."""
-        self.place = place
+        self.place: ServerDatabase = place
         self.engine = _engine(place)
         self._reached = False
         self._notifier = Notifier(self._connect)
 
     def explained(self) -> AbstractContextManager[None]:
-        """Errors of the server and of the way to it become StoreError."""
         return explained(self.place)
 
     def obstacle(self, error: BaseException) -> str | None:
@@ -336,7 +335,6 @@ class Server:
         return obstacle(error, reached=self._reached)
 
     def version(self, connection: Connection) -> str | None:
-        """The migration the database is at; None for an empty one."""
         schema, encoding = connection.exec_driver_sql(
             "SELECT current_schema(), current_setting('server_encoding')"
         ).one()
@@ -366,9 +364,6 @@ class Server:
             )
         return str(connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar())
 
-    def before_migrating(self) -> None:
-        """Nothing."""
-
     def mark(self, connection: Connection) -> None:
         """By a comment on the table of the version, which alembic itself would make too narrow."""
         connection.exec_driver_sql(
@@ -380,9 +375,6 @@ class Server:
     def opened(self) -> None:
         """From now on a server that is away is waited for: it may start anew."""
         self._reached = True
-
-    def require(self) -> None:
-        """Nothing: a server that is gone says so itself."""
 
     def take_turn(self, connection: Connection) -> None:
         """By the lock of writing transactions."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
+import tempfile
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,8 +13,7 @@ from typing import Any
 
 from kernelproof.db.store import Store
 from kernelproof.db.views import StoredAttempt, StoredVerification
-from kernelproof.errors import UsageError
-from kernelproof.report.export.files import new_file
+from kernelproof.errors import UsageError, writing
 from kernelproof.runs.bundles.container import (
     FORMAT,
     MANIFEST,
@@ -192,7 +193,18 @@ def _packed(attempts: Iterable[Bundled]) -> tuple[dict[str, Any], bytes]:
 
 def _write(path: Path, data: bytes) -> None:
     """Beside the file first, and then in its place: nobody ever reads half of it."""
-    if path.exists() and not path.is_file():
-        raise UsageError(f"{path} is no file; give a file's name with -o")
-    with new_file(path) as partial:
-        partial.write_bytes(data)
+    with writing(path):
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path} is no file; give a file's name with -o")
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        partial = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.chmod(0o644)
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
