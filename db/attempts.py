@@ -108,7 +108,6 @@ def _reuse(session: Session, row: models.Attempt) -> bool:
 
 
 def append(session: Session, attempt_id: int, row: models.Response) -> None:
-    """Adds an answer or an error to an attempt."""
     newest = session.connection().execute(_NEWEST_ORDINAL, {"attempt": attempt_id}).scalar()
     row.attempt_id, row.ordinal, row.created = attempt_id, (newest or 0) + 1, utc_now()
     insert(session, row)
@@ -120,7 +119,6 @@ _NEWEST_ORDINAL = select(func.max(models.Response.ordinal)).where(
 
 
 def state_of(session: Session, row: models.Attempt) -> AttemptState:
-    """How far an attempt has come."""
     found = session.execute(select(*state_facts()).where(models.Attempt.id == row.id)).one()
     return state_from(row, *found)
 
@@ -145,7 +143,6 @@ def state_from(
 
 
 def states(session: Session, run_id: int) -> dict[AttemptKey, AttemptState]:
-    """How far each attempt of a run has come."""
     a, p = models.Attempt, models.Problem
     query = (
         select(a, p.problem_id, p.sha256, *state_facts()).join(p, p.id == a.problem).where(a.run_id == run_id)
@@ -276,7 +273,6 @@ def _device_seconds(session: Session, run_ids: Sequence[int]) -> float:
 
 
 def answered(session: Session, keys: Iterable[str]) -> set[str]:
-    """Which of these question keys have a stored answer."""
     a, r, wanted = models.Attempt, models.Response, set(keys)
     query = (
         select(a.question_key)
@@ -322,8 +318,6 @@ def usage_of(session: Session, model: str) -> ModelUsage:
 
 @dataclass(frozen=True)
 class Finished:
-    """All that is stored of such an attempt."""
-
     run: RunSettings
     problem: Problem
     response: Response

@@ -29,7 +29,6 @@ class Batches:
     def begin(
         self, session: Session, owner: str, name: str | None, runs: list[int], config: dict[str, Any]
     ) -> int:
-        """The id of a new batch."""
         row = Batch(owner=owner, name=name, runs=runs, config=config, progress={}, created=utc_now())
         row.renewed = time.time()
         session.add(row)
@@ -82,7 +81,6 @@ def _stored(row: Batch) -> StoredBatch:
 
 
 def is_alive(row: Batch) -> bool:
-    """Whether the process of a batch is at work."""
     return row.ended is None and not is_free(row.owner, row.renewed)
 
 
@@ -106,7 +104,6 @@ class Tags:
         return len(before) - len(self._of(session, runs))
 
     def of(self, runs: Sequence[int]) -> dict[int, list[str]]:
-        """The tags of these runs, by name."""
         found: dict[int, list[str]] = {run: [] for run in runs}
         for run, tag in sorted(self._database.read(lambda session: self._of(session, runs))):
             found[run].append(tag)

@@ -54,7 +54,6 @@ class Database:
 
     @property
     def place(self) -> DatabasePlace:
-        """The file, or the database on a server."""
         return self._backend.place
 
     def read(self, work: Callable[[Session], T]) -> T:

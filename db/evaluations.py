@@ -54,8 +54,6 @@ class KeyConflict(Exception):
 
 @dataclass(frozen=True)
 class Submitted:
-    """An evaluation as a caller sends it."""
-
     problem: Problem
     text: str
     """A program, or an answer that holds one."""
@@ -288,7 +286,6 @@ def _add(session: Session, caller: str, item: Submitted, now: float, most_losses
 
 
 def _equal(session: Session, request_sha256: str) -> int | None:
-    """The newest stored result of equal work."""
     e = Evaluation
     done = select(e.attempt_id).where(
         e.request_sha256 == request_sha256, e.state == "done", e.attempt_id.is_not(None)

@@ -191,7 +191,6 @@ _VERIFICATIONS = Reading(
 
 @cache
 def _of_verifications(part: Any, order: str) -> Reading:
-    """The rows of a table that belong to the verifications of some attempts."""
     v = models.Verification
     mine = whole(part).join_from(part, v, v.id == part.verification_id).where(v.attempt_id.in_(_ATTEMPTS))
     return Reading((part,), mine.order_by(part.verification_id, getattr(part, order)))
@@ -212,7 +211,6 @@ class _Judged:
 
 
 def _judged(session: Session, these: dict[str, list[int]]) -> dict[int, list[_Judged]]:
-    """The verifications of each attempt, with a query for each table."""
     rows = _VERIFICATIONS.rows(session, these)
     found: defaultdict[int, list[_Judged]] = defaultdict(list)
     if not rows:
@@ -460,7 +458,6 @@ def _passing(session: Session, filters: Filters) -> list[ColumnElement[bool]]:
 
 
 def _lines(asked: list[ColumnElement[bool]]) -> Select[Any]:
-    """The columns of lines, of attempts that fulfil all conditions."""
     a, r, p, v, m = models.Attempt, models.Run, models.Problem, models.Verification, models.Measurement
     w = aliased(v, name="w")
     counting = (

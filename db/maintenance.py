@@ -152,7 +152,6 @@ class _Checking:
             self._tell("score_facts", f"the leaderboard's copy cannot be read ({error})")
 
     def _users(self, key: str) -> Iterator[str]:
-        """Some rows that refer to a text."""
         for table, column in text_columns():
             name = "verification_id" if "verification_id" in table.primary_key.columns else "id"
             query = text(f"SELECT {name} FROM {table.name} WHERE {column} = :key LIMIT 1")

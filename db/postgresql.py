@@ -103,7 +103,6 @@ def is_full(error: BaseException) -> bool:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the server says that it ended the connection."""
     return _state(error).startswith(_LOST_STATES)
 
 
@@ -377,15 +376,12 @@ class Server(DatabaseBackend):
         self._reached = True
 
     def take_turn(self, connection: Connection) -> None:
-        """By the lock of writing transactions."""
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
 
     def notify(self, channel: str) -> None:
-        """By NOTIFY, in a transaction and a thread of its own."""
         self._notifier.notify(channel)
 
     def listener(self, channel: str) -> Listener:
-        """By LISTEN, on a connection of its own."""
         return ServerListener(self._connect, channel)
 
     def _connect(self) -> Any:

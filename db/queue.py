@@ -57,8 +57,6 @@ ALONE_AFTER = 2
 
 @dataclass(frozen=True)
 class LeasedJob:
-    """A job that a daemon holds under a lease."""
-
     id: str
     token: int
     problem: Problem
@@ -73,8 +71,6 @@ class LeasedJob:
 
 @dataclass(frozen=True)
 class WorkerCapabilities:
-    """Which jobs a daemon can do."""
-
     role: Role
     backends: tuple[str, ...]
     """Those whose candidates it can build or judge."""
@@ -86,7 +82,6 @@ class WorkerCapabilities:
 
     @property
     def accepts(self) -> tuple[tuple[State, str], ...]:
-        """The states and backends of the jobs that it takes."""
         builds, rest = split_by_build(self.backends)
         if self.role is Role.BUILD:
             return tuple(("queued", name) for name in builds)
@@ -103,8 +98,6 @@ def split_by_build(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True)
 class NoResult:
-    """Why a job ended without a result."""
-
     reason: str
     infrastructure: bool
     """Whether our side failed, and not the request."""
@@ -464,7 +457,6 @@ def _lose(session: Session, which: ColumnElement[bool], now: float) -> int:
 
 
 def _origin() -> ColumnElement[str]:
-    """The state in which a job was taken."""
     e = Evaluation
     return case((and_(e.state == "running", e.built.is_not(None)), "built"), else_="queued")
 

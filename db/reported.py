@@ -91,7 +91,6 @@ def _begin(session: Session, run_id: int, problem: int, item: Imported) -> int:
 
 
 def _values(session: Session, reported: ReportedResult) -> dict[str, Any]:
-    """The columns of a report, but for its attempt and its time."""
     raw = None if reported.raw is None else json.dumps(reported.raw, sort_keys=True)
     return {**reported.model_dump(exclude={"raw"}), "raw_sha256": keep_optional(session, raw)}
 
@@ -137,7 +136,6 @@ class Audits:
         self._database = database
 
     def record(self, began: str, seed: int | None, verification_id: int, found: Reproduction) -> None:
-        """Keeps what an audit that began then found of a verification."""
         row = Audit(
             began=began,
             seed=seed,

@@ -23,8 +23,6 @@ FORGOTTEN_S = 86_400.0
 
 
 class StoredWorker(FrozenRecord):
-    """One worker, as of its last sign of life."""
-
     owner: str
     """Machine and process."""
     role: str
@@ -142,7 +140,6 @@ class Callers:
         return self._database.read(lambda session: [_view(row) for row in self._all(session)])
 
     def count(self) -> int:
-        """How many have a token that is accepted."""
         wanted = select(func.count()).where(Caller.revoked.is_(None))
         return int(self._database.read(lambda session: session.scalar(wanted)) or 0)
 

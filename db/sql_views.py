@@ -41,7 +41,6 @@ class View:
 
 
 def _same(one: str, other: str, columns: Iterable[str]) -> str:
-    """The condition that some columns of two tables are equal."""
     return " AND ".join(f"{one}.{column} = {other}.{column}" for column in columns)
 
 

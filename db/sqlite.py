@@ -103,7 +103,6 @@ class SqliteFile(DatabaseBackend):
         return explained(self.place)
 
     def obstacle(self, error: BaseException) -> str | None:
-        """Another process holds a lock."""
         return BUSY if is_busy(error) else None
 
     def version(self, connection: Connection) -> str | None:
@@ -133,7 +132,6 @@ class SqliteFile(DatabaseBackend):
         self._file = _identity(self.place)
 
     def listener(self, channel: str) -> Listener:
-        """Of every commit, whatever it was for."""
         return _FileListener(self.place)
 
     def require(self) -> None:

@@ -83,7 +83,6 @@ class Store:
 
     @property
     def place(self) -> DatabasePlace:
-        """The SQLite file, or the database on a server."""
         return self._database.place
 
     @property
@@ -106,7 +105,6 @@ class Store:
         self._database.close()
 
     def begin_run(self, settings: RunSettings) -> int:
-        """The id of the run with these settings, which is made when there is none."""
         return self._database.write(lambda session: records.run_row(session, settings))
 
     def add_problem(self, problem: Problem) -> None:
@@ -195,7 +193,6 @@ class Store:
         return attempts.lease(session, row, owner)
 
     def lease_stored(self, attempt_id: int, owner: str) -> AttemptLease:
-        """Takes the lease on an attempt that is there, to judge it again."""
         return self._database.write(
             lambda session: attempts.lease(session, session.get_one(models.Attempt, attempt_id), owner)
         )

@@ -43,8 +43,6 @@ class AttemptState(FrozenRecord):
 
 
 class AttemptLease(FrozenRecord):
-    """An attempt that was begun, and whether the caller may work on it."""
-
     state: AttemptState
     """How far it is now, whoever brought it there."""
     key: str
@@ -94,8 +92,6 @@ class ModelUsage(FrozenRecord):
 
 
 class StoredBatch(FrozenRecord):
-    """One command that asked or judged."""
-
     id: int
     name: str | None
     runs: tuple[int, ...]

@@ -102,7 +102,6 @@ def _gpu() -> Iterator[Diagnosis]:
 
 
 def _first_calls() -> Iterator[Diagnosis]:
-    """Packages that compile kernels when they are first called."""
     for each in backends.our_backends():
         if each.first_call is None:
             continue

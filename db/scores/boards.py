@@ -61,7 +61,6 @@ def firsts(place: Ints, count: int, claimed: Floats, attempt: Ints, chosen: Trut
 
 
 def kernel(of: Selected, row: int) -> Kernel:
-    """A correct measured row, in full."""
     r = of.rows.record(row)
     facts, run = of.facts.all[r["facts"]], of.book.runs[int(r["run"])]
     compiled, fraction = _known(r["compile_speedup"]), _known(r["fraction"])
@@ -95,7 +94,6 @@ def _known(figure: np.float64) -> float | None:
 
 
 def problem_scores(samples: Selected) -> tuple[ProblemScores, ...]:
-    """For each problem, setting and source its rate and its best."""
     problems = list(samples.book.problems)
     place, groups = dense(
         (_index(samples.rows["problem"], problems), len(problems)),
@@ -171,12 +169,10 @@ def kernel_scores(samples: Selected, top: int | None) -> tuple[KernelScores, ...
 
 
 def _index(values: Ints, of: Sequence[int]) -> Ints:
-    """The place of each value in a sorted list."""
     return np.searchsorted(np.array(of, np.int64), values)
 
 
 def sources(of: Selected) -> Ints:
-    """For each row the number of its run's source."""
     return by_run_column(of, {number: source_of(run) for number, run in of.book.runs.items()})
 
 

@@ -32,8 +32,6 @@ class Side(FrozenRecord):
 
 
 class ComparedProblem(FrozenRecord):
-    """A problem that both sides were judged on."""
-
     problem_id: str
     problem_sha256: str
     a: Side
@@ -145,7 +143,6 @@ class _Side:
         self.places = {(source, rule) for source, rule in found}
 
     def problems(self, source: int, rule: int) -> dict[int, Side]:
-        """The judged problems under one setting."""
         of = self._of.only((self._source == source) & (self._of.rule == rule))
         place = of.rows["problem"].astype(np.int64)
         judged = of.facts.judged[of.rows["facts"]]

@@ -52,8 +52,6 @@ class Filters(FrozenRecord):
 
 
 class RunFacts(NamedTuple):
-    """A run's columns that matter here."""
-
     id: int
     name: str | None
     kind: str
@@ -64,8 +62,6 @@ class RunFacts(NamedTuple):
 
 
 class ProblemFacts(NamedTuple):
-    """A problem's columns that matter here."""
-
     id: int
     problem_id: str
     name: str

@@ -50,19 +50,16 @@ def by_run(run: RunFacts) -> Owner:
 
 
 def by_template(run: RunFacts) -> Owner:
-    """The samples of a prompt template with a model are one group."""
     return Owner(SOURCES[source_of(run)], run.model, template=run.template)
 
 
 def by_strategy(run: RunFacts) -> Owner:
-    """The samples of a strategy with a model are one group."""
     return Owner(SOURCES[source_of(run)], run.model, strategy=run.strategy)
 
 
 def group_scores(
     turns: Selected, samples: Selected, owner: Callable[[RunFacts], Owner]
 ) -> tuple[Scores, ...]:
-    """The scores of each group and setting, the best first."""
     groups = Groups(turns, samples, owner)
     found = [groups.scores(number) for number in range(len(groups.names))]
     return tuple(sorted((scores for scores in found if scores is not None), key=_rank))
@@ -77,8 +74,6 @@ def _rank(s: Scores) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class ProblemFigures:
-    """Figures of a group by problem, for those with a judged sample."""
-
     numbers: Ints
     judged: Floats
     correct: Floats
@@ -122,7 +117,6 @@ class Groups:
         self._problems = self._by_problem()
 
     def _by_facts(self, of: Selected, place: Ints) -> Ints:
-        """For each group and number of facts the number of rows."""
         shape = len(self.names), len(of.facts.all)
         code = place * shape[1] + of.rows["facts"]
         return np.bincount(code, minlength=shape[0] * shape[1]).reshape(shape)
@@ -195,7 +189,6 @@ class Groups:
         return self._problems[group]
 
     def speedups(self, group: int) -> Floats:
-        """The speedups of the correct measured samples."""
         found: Floats = self._samples.speedup[(self._of_sample == group) & self._samples.measured]
         return found
 
@@ -246,7 +239,6 @@ class Groups:
         )
 
     def _funnel(self, group: int) -> dict[str, Any]:
-        """How far the finished attempts came."""
         count = {"attempts": 0, "answered": 0, "extracted": 0, "built": 0}
         for name, number in self._statuses[group].items():
             for stage in _stages(name):
@@ -368,7 +360,6 @@ def curves(book: ScoreTable, filters: Filters) -> tuple[Curves, ...]:
 
 
 def _over_turns(book: ScoreTable, filters: Filters, turns: Selected) -> dict[_Key, list[TurnsPoint]]:
-    """For each model and setting its points, by turns."""
     found: defaultdict[_Key, list[TurnsPoint]] = defaultdict(list)
     most = int(turns.rows["turn"].max()) if len(turns.rows) else 0
     for allowed in range(1, min(most, MOST_TURNS) + 1):

@@ -251,12 +251,10 @@ class Chosen:
         return self.only(np.argsort(self.attempts, kind="stable"))
 
     def deciding(self) -> Chosen:
-        """Those that decide about their sample."""
         return self.only(self.decides)
 
 
 def chosen(connection: Connection, filters: Filters) -> Chosen:
-    """The finished attempts that pass the filters."""
     turns = selected(connection, filters)
     samples = turns.samples()
     turns = turns.only(turns.facts.finished[turns.rows["facts"]])

@@ -187,7 +187,6 @@ def pack(records: Records) -> bytes:
 
 
 def _packed(column: NDArray[Any]) -> tuple[int, int, bytes]:
-    """The kind, the base and the bytes of a column."""
     bits = column.view(np.int64) if column.itemsize == 8 else column.astype(np.int64)
     if len(column) == 0 or (bits == bits[0]).all():
         return _CONSTANT, int(bits[0]) if len(column) else 0, b""
@@ -223,7 +222,6 @@ class PackedRecords:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def column(self, name: str) -> NDArray[Any]:
-        """A column of all records, in their order."""
         kind = ROW[name]
         entries = self._heads[name]
         if (entries["kind"] == _CONSTANT).all():
@@ -236,7 +234,6 @@ class PackedRecords:
         return found
 
     def all(self) -> Records:
-        """The records, unpacked whole."""
         found = np.empty(len(self), ROW)
         for name in ROW.names or ():
             found[name] = self.column(name)

@@ -114,8 +114,6 @@ class Scores(FrozenRecord):
 
 
 class Kernel(FrozenRecord):
-    """One measured correct attempt."""
-
     attempt_id: int
     verification_id: int
     model: str

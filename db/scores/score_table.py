@@ -115,7 +115,6 @@ class FactIndex:
         return list(self._numbers)
 
     def store(self, connection: Connection) -> None:
-        """Writes the new ones."""
         new = [
             {"id": number, "facts": json.dumps(facts)}
             for facts, number in self._numbers.items()
@@ -205,7 +204,6 @@ class _Reader:
         """The numbers of facts, by the columns that they are made of."""
 
     def packed(self, rows: Iterable[tuple[Any, ...]]) -> Records:
-        """Records of a cell's rows, which come by attempt."""
         records: list[tuple[Any, ...]] = []
         for _, group in groupby(rows, key=itemgetter(1)):
             found = list(group)
@@ -219,7 +217,6 @@ class _Reader:
         return np.array(records, ROW)
 
     def _judged(self, rules: tuple[Any, ...]) -> int:
-        """The number of the facts of a verification."""
         if (number := self._known.get(rules)) is not None:
             return number
         status, backend, size, device, numerics, purity, own, rigor, policy, screening, *others = rules

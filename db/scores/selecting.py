@@ -50,7 +50,6 @@ class Selected:
 
     @cached_property
     def faster(self) -> Truths:
-        """Whether it is surely faster than the reference."""
         found: Truths = self.measured & self.facts.faster[self.rows["facts"]]
         return found
 
@@ -138,7 +137,6 @@ class _FactColumns:
 
 
 def _accepted(facts: Facts, filters: Filters) -> bool:
-    """Whether a correct verification counts as one."""
     if filters.without and not set(filters.without).isdisjoint(json.loads(facts.flags)):
         return False
     wanted, found = filters.error_class, facts.error_class
@@ -165,7 +163,6 @@ def select(book: ScoreTable, filters: Filters) -> Selected:
 
 
 def _in_time(rows: Rows, filters: Filters) -> Truths:
-    """Turns and days that the filters let pass."""
     passes = np.ones(len(rows), bool)
     if filters.turns is not None:
         passes &= rows["turn"] <= filters.turns
@@ -263,7 +260,6 @@ def _counting(rows: Rows, device: Ints, facts: _FactColumns) -> Truths:
 
 
 def _settings(base: Ints, device: Ints, facts: _FactColumns) -> tuple[Ints, list[Setting]]:
-    """Each row's setting by number, and the settings."""
     names = [None, *facts.devices]
     number, found = dense((base, len(facts.bases)), (device + 1, len(names)))
     settings = []

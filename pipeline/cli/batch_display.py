@@ -260,7 +260,6 @@ def print_summary(
 
 
 def _further(progress: BatchProgress, name: str | None) -> list[str]:
-    """Commands that show more."""
     numbers = [one.attempt_id for one in progress.fastest] + [one.attempt_id for one in progress.failures]
     number = next((number for number in numbers if number is not None), None)
     of_run = f" --run {shlex.quote(clean(name))}" if name else ""

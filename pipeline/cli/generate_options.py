@@ -202,7 +202,6 @@ def _without_rivals(below: dict[str, Any], above: dict[str, Any]) -> dict[str, A
 
 
 def _stored(like: str, place: Workspace) -> dict[str, Any]:
-    """The configuration of the newest batch of a run."""
     from kernelproof.db.store import open_store
 
     with open_store(place.database, only_read=True) as store:

@@ -31,8 +31,6 @@ _NATIVE = frozenset(
 
 @dataclass(frozen=True)
 class Block:
-    """A stretch of the answer that may be a program."""
-
     code: str
     start: int
     """Character offset in the answer; in a block quote or list it may lie on the fence's line."""

@@ -322,7 +322,6 @@ def _section(name: str, title: str, fields: Sequence[Field]) -> str:
 
 
 def columns_table(fields: Sequence[Field]) -> str:
-    """The columns as a table of Markdown: name, type and meaning."""
     words = {str: "text", int: "integer", float: "number", bool: "boolean", list: "messages"}
     rows = "".join(f"| `{field.name}` | {words[field.kind]} | {field.meaning} |\n" for field in fields)
     return f"| column | type | meaning |\n|---|---|---|\n{rows}"

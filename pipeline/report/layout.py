@@ -240,8 +240,6 @@ Filled = list[tuple[Column, list[Text | str]]]
 
 
 class Fitted(NamedTuple):
-    """A table that a screen holds."""
-
     table: Table
     legends: list[str]
     common: list[str]

@@ -199,8 +199,6 @@ def outcome(problem: ProblemScores) -> str:
 
 
 class Row(NamedTuple):
-    """A kernel in its table; of a problem the best one that there is."""
-
     problem: str
     name: str
     kernel: Kernel | None
@@ -329,7 +327,6 @@ def _kernel_table(rows: list[Row], author: Column, console: Console, wide: bool)
 
 
 def speedup_legends(rows: Iterable[Row]) -> list[str]:
-    """What the marks beside speedups mean, where a row has them."""
     kernels = [row.kernel for row in rows if row.kernel]
     marked = any(bounded(k.speedup, k.interval) for k in kernels)
     said = [f"{BOUNDED_MARK}: low end, by the referee's clock"] if marked else []
@@ -517,7 +514,6 @@ _COLUMNS = (
 
 
 def pasted_comparisons(comparisons: Iterable[Comparison]) -> list[Typeset]:
-    """Comparisons as tables of six columns."""
     columns = (_COLUMNS[0], _A[0], _B[0], _A[1], _B[1], _COLUMNS[8])
     tables = []
     for c in comparisons:

@@ -51,7 +51,6 @@ COLUMNS = (
 
 
 def progress_table(progress: BatchProgress, console: Console) -> Table:
-    """A row for each model, and one for all where there are several."""
     # A table that is drawn anew keeps its columns as far as it can.
     done = progress.whole.over >= progress.whole.samples
     columns = [replace(column, optional=column.optional or done) for column in COLUMNS]
@@ -75,7 +74,6 @@ def _name(model: str) -> str:
 
 
 def progress_screen(progress: BatchProgress, console: Console) -> RenderableType:
-    """The table, and what is worth a line below it."""
     lines = [*_below(progress), *fastest_lines(progress.fastest[:3], several=len(progress.models) > 1)]
     return Group(progress_table(progress, console), Text(), *map(_line, lines))
 

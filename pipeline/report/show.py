@@ -308,7 +308,6 @@ def _print_environment(attempt: StoredAttempt, console: Console) -> None:
 
 
 def environment_facts(environment: Environment) -> dict[str, str]:
-    """The facts that the record has of the machine, by name."""
     facts = environment.model_dump(exclude={"gpu"}, exclude_none=True)
     if environment.gpu:
         gpu = environment.gpu.model_dump(exclude_none=True)
@@ -324,7 +323,6 @@ def _print_verifications(attempt: StoredAttempt, console: Console) -> None:
 
 
 def verification_lines(attempt: StoredAttempt) -> Iterator[tuple[str, ...]]:
-    """The cells of VERIFICATION_COLUMNS for each verification, the oldest first."""
     for stored in attempt.verifications:
         v = stored.verification
         speedup = times(v.measurement.speedup) if v.measurement else ""

@@ -315,7 +315,6 @@ def rules(settings: VerifySettings) -> str:
 
 
 def _print_findings(verification: Verification, console: Console) -> None:
-    """Each rule that matched, with its line and the text there."""
     table = Table.grid(padding=(0, 2))
     for f in verification.findings:
         words = Text("\n".join(filter(None, (clean(f.message), clean(f.evidence)))))
@@ -347,7 +346,6 @@ def flat_figures(check: Check) -> str:
 
 
 def error_rows(verification: Verification) -> Iterator[tuple[str, ...]]:
-    """The cells of ERROR_COLUMNS for each output that was compared."""
     for e in verification.errors:
         where = ""
         if e.first_bad is not None:
@@ -410,12 +408,10 @@ REASONS = 3
 
 
 def print_measurement(m: Measurement, console: Console) -> None:
-    """One line a fact; a fact that was not measured has none."""
     print_facts(console, measurement_facts(m))
 
 
 def measurement_facts(m: Measurement) -> dict[str, str]:
-    """Name and fact; empty where it was not measured."""
     return {
         "speedup": finding_of(m),
         "candidate": f"{m.candidate_ms:.6g} ms" + (", launch-bound" if m.launch_bound else ""),
@@ -558,7 +554,6 @@ STYLE = {Finding.SAME: "bold green", Finding.FASTER: "bold green", Finding.AMBIG
 
 
 def print_reproduction(result: Reproduction, console: Console) -> None:
-    """The finding, both results, and the differences in environment."""
     console.print(
         f"attempt {result.attempt_id}: {result.finding.value.replace('_', ' ')}",
         style=STYLE.get(result.finding, "bold red"),
@@ -577,7 +572,6 @@ def print_reproduction(result: Reproduction, console: Console) -> None:
 
 
 def print_tampering(path: Path, tampering: Sequence[str], console: Console) -> None:
-    """Prints the signs that a bundle was edited."""
     console.print(f"{clean(str(path))}: tampered", style="bold red", soft_wrap=True)
     console.print("the bundle is not what its manifest says; nothing was run", soft_wrap=True)
     _print_alterations(tampering, console)

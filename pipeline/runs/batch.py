@@ -36,8 +36,6 @@ AHEAD = 2
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a batch is to do with one model."""
-
     settings: RunSettings
     provider: Provider
     problems: Sequence[Problem]

@@ -101,7 +101,6 @@ def holds_many(path: Path) -> bool:
 
 
 def candidate_from_text(name: str, text: str, problem: Problem) -> CandidateInput:
-    """A candidate from a text: a program, or a raw response."""
     response = Response(text=text)
     return CandidateInput(name, problem, response, extract(response))
 

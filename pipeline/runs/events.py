@@ -41,8 +41,6 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to one attempt."""
-
     model: str
     key: AttemptKey
     phase: Phase
@@ -85,7 +83,6 @@ class Fastest:
         """The best screening of each open sample."""
 
     def hear(self, event: Event) -> None:
-        """An attempt ended as correct."""
         found = _fast(event)
         if found is None:
             return
@@ -215,8 +212,6 @@ class _Attempt:
 
 @dataclass(slots=True)
 class _SeenBatch:
-    """A batch with questions of attempts that are not done."""
-
     questions: int = 0
     note: str = ""
 
@@ -456,7 +451,6 @@ def _close(model: _Model, sample: _Sample | None) -> None:
 
 
 def _seen(model: _Model, now: float, fastest: FastAttempt | None) -> ModelProgress:
-    """The counts as they are shown."""
     heard = [
         attempt
         for sample in model.open.values()

@@ -258,8 +258,6 @@ def read_import(
 
 @dataclass
 class _Import:
-    """One folder that is being read."""
-
     folder: Folder
     suite: Suite
     problem: Problem | None

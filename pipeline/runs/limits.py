@@ -79,7 +79,6 @@ class Budget:
             )
 
     def failed(self) -> None:
-        """A question got no answer."""
         with self._lock:
             self._in_flight -= 1
 

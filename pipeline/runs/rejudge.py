@@ -79,8 +79,6 @@ async def rejudge(
 
 
 class _Work:
-    """The attempts to judge, and what came of them."""
-
     def __init__(
         self,
         run_ids: Sequence[int],
@@ -119,7 +117,6 @@ class _Work:
         self._kept = 0
 
     async def run(self) -> None:
-        """Takes attempts until none is left."""
         while self.todo:
             await self._one(self.todo.popleft())
 
@@ -154,7 +151,6 @@ class _Work:
         self._on_event(Event(model, key, Phase.OVER, **facts))
 
     def close(self, ended: str) -> None:
-        """Gives the leases back and says how it ended."""
         self.leases.close()
         self.report.close(ended)
 

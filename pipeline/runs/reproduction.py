@@ -266,8 +266,6 @@ _BY_PROBLEM: tuple[ViewName, ...] = ("problem",)
 
 
 class Leader(NamedTuple):
-    """The result that leads a problem of a board."""
-
     source: Source
     setting: Setting
     problem_id: str
@@ -300,12 +298,10 @@ class Outcome:
 
     @property
     def refuted(self) -> int:
-        """Results that do not hold."""
         return sum(one.finding.refutes for _, one in self.results)
 
     @property
     def undecided(self) -> int:
-        """Results of which nothing can be said."""
         return len(self.results) - self.held - self.refuted
 
 

@@ -106,7 +106,6 @@ class AnswerSlot:
             self._inside = True
 
     def leave(self) -> None:
-        """Frees the slot, if it is held."""
         if self._inside:
             self._limiter.release_on_behalf_of(self)
             self._inside = False

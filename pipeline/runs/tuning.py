@@ -256,7 +256,6 @@ class Tuned:
 
     @property
     def ranked(self) -> list[Trial]:
-        """The correct trials, the best first."""
         return sorted((one for one in self.trials if one.correct), key=lambda one: one.rank, reverse=True)
 
     @property
@@ -266,7 +265,6 @@ class Tuned:
 
     @property
     def gain(self) -> Gain | None:
-        """The best over the original, by the confirmations."""
         if self.best is None or self.original is None:
             return None
         return gain(self.original.measurement, self.best.measurement)

@@ -127,8 +127,6 @@ Values = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Parameter:
-    """A whole number of the source."""
-
     name: str
     value: int
     """What the source says."""
@@ -169,11 +167,9 @@ class Template:
         return all(limit.holds(named) for limit in self.limits)
 
     def combinations(self) -> Iterator[Values]:
-        """Every combination that the conditions allow."""
         return filter(self.allows, itertools.product(*(p.values for p in self.parameters)))
 
     def filled(self, values: Values) -> str:
-        """The source with these values in place of its own."""
         places = {
             span: str(value)
             for parameter, value in zip(self.parameters, values, strict=True)
@@ -222,8 +218,6 @@ def _refuse_many(count: int) -> None:
 
 
 class _Text:
-    """A source, and what its comments say."""
-
     def __init__(self, source: str) -> None:
         self.source = source
 

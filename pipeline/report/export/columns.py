@@ -70,7 +70,6 @@ class _Row:
 
     @property
     def status(self) -> Status:
-        """The verdict, else how the attempt ended."""
         if self.judged is not None:
             return self.judged.verification.status
         assert self.attempt.status is not None

@@ -111,7 +111,6 @@ GROUP = 500
 
 
 def as_csv(rows: Flat) -> str:
-    """A line of names, then one for each row."""
     return csv_text(tuple(field.name for field in rows.fields), rows.rows)
 
 

@@ -343,7 +343,6 @@ class Placed:
 
     @property
     def least_ms(self) -> float:
-        """The time that the roofline allows."""
         return max(self.roofline.memory_ms, self.roofline.compute_ms)
 
     @property
@@ -354,7 +353,6 @@ class Placed:
 
     @property
     def operations_per_s(self) -> float:
-        """The operations a second that the kernel reached."""
         return self.roofline.operations / (self.candidate_ms / 1e3)
 
 
@@ -392,7 +390,6 @@ def _rooflines(board: Board, models: Sequence[Scores], href: Callable[[int], str
 
 
 def _words(problem: ProblemScores, best: Kernel) -> str:
-    """The meaning of a point of the roofline charts."""
     part = f", {percent(best.roofline_fraction)} of the roofline" if best.roofline_fraction else ""
     return (
         f"{problem.problem_id} {problem.problem}: {best.candidate_ms:.4g} ms{part}, "

@@ -85,8 +85,6 @@ class Board:
 
 @dataclass(frozen=True)
 class Report:
-    """The leaderboard as a page shows it."""
-
     boards: list[Board]
     remarks: list[str]
     """A sentence for each reason why attempts are left out of the figures."""

@@ -124,7 +124,6 @@ def board(
 
 
 def _forests(board: Board, href: Callable[[int], str | None]) -> list[Markup]:
-    """The forest plot for wide pages, and for phones."""
     rows = forest_rows(board, href)
     said = f"Speedups with 95 % intervals of {counted(len(rows), 'problem')}: {closing_line(board)}"
     return [forest(rows, layout, said) for layout in (WIDE, NARROW)]

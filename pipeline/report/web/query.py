@@ -83,8 +83,6 @@ def query_of(filters: Filters) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Field:
-    """A field of the form that asks for filters."""
-
     name: str
     label: str
     value: str

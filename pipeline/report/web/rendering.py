@@ -58,13 +58,11 @@ def rendered(facts: Mapping[str, object], *, scripts: Sequence[str], served: boo
 
 
 def fragment(template: str, facts: Mapping[str, object]) -> Markup:
-    """A part of a page, or all of it: a template filled with facts."""
     return Markup(TEMPLATES.get_template(template).render(facts))
 
 
 @cache
 def file(name: str) -> str:
-    """A text among the templates."""
     return (files("kernelproof.report.web") / "templates" / name).read_text(encoding="utf-8")
 
 

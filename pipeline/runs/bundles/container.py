@@ -204,7 +204,6 @@ class Container:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Member to its size in bytes, uncompressed."""
         return {name: info.file_size for name, info in self._members.items()}
 
     def read(self, name: str) -> bytes:
@@ -228,7 +227,6 @@ class Container:
             raise self.bad(f"it cannot be read: {error.strerror}") from None
 
     def bad(self, why: str) -> BadBundle:
-        """The error for a file that is no bundle, to be raised."""
         return BadBundle(f"{self.path} is not read as a bundle: {why}")
 
     def _hold_end(self) -> tuple[int, int]:

@@ -177,8 +177,6 @@ class Listed(FrozenRecord):
 
 
 class Manifest(FrozenRecord):
-    """The first member of a bundle."""
-
     format: Literal["kernelproof bundle"]
     version: int
     kernelproof: str = Field(max_length=200)

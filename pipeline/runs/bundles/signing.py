@@ -129,6 +129,5 @@ def _ssh_keygen(
 
 
 def _words(done: subprocess.CompletedProcess[bytes]) -> str:
-    """What ssh-keygen said, in a line."""
     lines = (line.strip(" .") for line in os.fsdecode(done.stderr).splitlines())
     return "; ".join(line for line in lines if line and not line.startswith("@")) or "no reason was given"

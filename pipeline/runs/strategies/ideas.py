@@ -18,8 +18,6 @@ PATIENCE = 24
 
 
 class _PlanState:
-    """One plan of an answer, and the results of its programs."""
-
     def __init__(self, start: Proposal) -> None:
         """`start`: the question for a program that begins from the plan."""
         self._start = start
@@ -29,7 +27,6 @@ class _PlanState:
 
     @property
     def is_new(self) -> bool:
-        """Whether no program of it has a result yet."""
         return not self._results
 
     @property
@@ -61,7 +58,6 @@ class _PlanState:
         return Proposal(self._best.turn, history=False)
 
     def tell(self, result: Result) -> None:
-        """Takes up the result of its question."""
         self._results.append(result)
         self._fresh += result.proposal == self._start
         self._since += 1

@@ -91,7 +91,6 @@ class Search:
 
     @property
     def note(self) -> str:
-        """Why it is over; empty when it is not."""
         return self._best_so_far.note
 
     @property
@@ -146,7 +145,6 @@ class Archive:
         self._children.update(self._names[turn] for turn in turns if turn in self._names)
 
     def children(self, result: Result) -> int:
-        """Questions about this program."""
         return self._children[self._names[result.turn]]
 
     @property
@@ -221,7 +219,6 @@ class Beam(Search):
         return (*built, *[Proposal()] * (BEAM_WIDTH - len(built)))
 
     def tell(self, results: Sequence[Result]) -> None:
-        """Keeps what came of the round."""
         self._archive.built_on(each.proposal.parent for each in results)
         for result in results:
             self._archive.add(result)
@@ -249,7 +246,6 @@ class Evolve(Search):
         return () if self.note else [self._drawn(island) for island in self._islands]
 
     def tell(self, results: Sequence[Result]) -> None:
-        """Each result goes to the island that asked."""
         for island, result in zip(self._islands, results, strict=False):  # the last round may be cut short
             island.built_on([result.proposal.parent])
             island.add(result)
