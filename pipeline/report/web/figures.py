@@ -58,7 +58,8 @@ class Layout:
         return self.left + self.plot + self.right
 
 
-WIDE = Layout(240, 620, 340, "wide")
+WIDE = Layout(240, 510, 450, "wide")
+"""As wide on the right as the longest finding needs: `0.93× [0.93, 1.01] unresolved (unsteady: ...)`."""
 NARROW = Layout(66, 200, 94, "narrow")
 """For a phone: ids without names, speedups without intervals."""
 
