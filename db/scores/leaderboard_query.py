@@ -174,15 +174,12 @@ def _values(
     elif name == "turns":
         found = np.unique(book.rows["turn"]).tolist()
     elif name in ("since", "until"):
-        days = [_day(moment) for moment in (book.rows["created"].min(), book.rows["created"].max())]
+        ends = (book.rows["created"].min(), book.rows["created"].max())
+        days = [datetime.fromtimestamp(moment, UTC).date().isoformat() for moment in ends]
         found = [" to ".join(dict.fromkeys(days))]
     else:
         return None
     return sorted({str(value) for value in found if value is not None}, key=natural)
-
-
-def _day(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).date().isoformat()
 
 
 def _listed(values: list[str]) -> str:

@@ -121,19 +121,15 @@ class BatchJournal(Protocol):
 
     def open_batches(self, model: str, base_url: str | None) -> list[OpenBatch]:
         """Those that were written down for this model at this address, the oldest first."""
-        ...
 
     def submitted(self, model: str, base_url: str | None, batch_id: str, keys: Sequence[str]) -> None:
         """Writes one down."""
-        ...
 
     def renamed(self, batch_id: str, new: str) -> None:
         """It is called otherwise from now on."""
-        ...
 
     def closed(self, batch_id: str, keys: Collection[str] | None = None) -> None:
         """No answer to these questions comes of it; None: to none of its questions."""
-        ...
 
 
 @runtime_checkable
@@ -142,7 +138,6 @@ class KeepsBatches(Protocol):
 
     def keep_batches(self, journal: BatchJournal) -> None:
         """Reads and writes `journal` from now on."""
-        ...
 
 
 class Provider(Protocol):
@@ -154,7 +149,6 @@ class Provider(Protocol):
     @property
     def name(self) -> str:
         """What a run records as its model: `openai:MODEL`, `replay:FILE`; in general `KIND:REST`."""
-        ...
 
     async def ask(self, question: Question) -> Response:
         """The answer, raw. `question.tell` hears what becomes of it meanwhile, if the provider knows.
@@ -162,7 +156,6 @@ class Provider(Protocol):
         Raises ProviderError when this question got none (its `retriable` says whether asking again can
         help), and ProviderFatal when no question can get one and the run must stop.
         """
-        ...
 
     def turns(self, problem_id: str, backend: str, sample: int) -> int | None:
         """How many turns of a sample it can answer, where a conversation ends; None: no limit."""
@@ -190,7 +183,6 @@ class ProviderClass(Protocol):
         """`rest` is what follows `KIND:`, never empty. Raises UsageError for what makes no sense,
         ProviderFatal when a key is missing.
         """
-        ...
 
 
 P = TypeVar("P", bound=ProviderClass)

@@ -156,7 +156,7 @@ _NO_OPTIONS = ProviderOptions()
 
 
 @provider("replay")
-class ReplayProvider:
+class ReplayProvider(Provider):
     """Plays recorded answers. A question that was not recorded is an error of that sample."""
 
     def __init__(self, source: str, options: ProviderOptions = _NO_OPTIONS) -> None:
@@ -192,9 +192,6 @@ class ReplayProvider:
         """The last turn that was recorded; 1 where none was, so that its absence is on record."""
         found = (k.turn for k in self._records if k[:3] == (problem_id, backend, sample))
         return max(found, default=1)
-
-    async def aclose(self) -> None:
-        """Nothing is held open."""
 
     def _nearby(self, key: RecordKey) -> str:
         """What is recorded instead, for the message."""

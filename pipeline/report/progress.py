@@ -74,16 +74,13 @@ def _name(model: str) -> str:
 
 
 def progress_screen(progress: BatchProgress, console: Console) -> RenderableType:
-    lines = [*_below(progress), *fastest_lines(progress.fastest[:3], several=len(progress.models) > 1)]
+    facts = [f"{title:<9} {fact}" for title, fact in progress_facts(progress)]
+    lines = [*facts, *fastest_lines(progress.fastest[:3], several=len(progress.models) > 1)]
     return Group(progress_table(progress, console), Text(), *map(_line, lines))
 
 
 def _line(text: str) -> Text:
     return Text(clean(text), no_wrap=True, overflow="ellipsis")
-
-
-def _below(progress: BatchProgress) -> list[str]:
-    return [f"{title:<9} {fact}" for title, fact in progress_facts(progress)]
 
 
 def progress_facts(progress: BatchProgress) -> list[tuple[str, str]]:

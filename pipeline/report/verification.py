@@ -43,7 +43,6 @@ from kernelproof.report.layout import (
 from kernelproof.report.leaderboard import PACE_STYLE
 from kernelproof.report.plain import clean, json_text
 from kernelproof.types import (
-    Against,
     Check,
     CheckOutcome,
     Extraction,
@@ -416,7 +415,10 @@ def measurement_facts(m: Measurement) -> dict[str, str]:
         "speedup": finding_of(m),
         "candidate": f"{m.candidate_ms:.6g} ms" + (", launch-bound" if m.launch_bound else ""),
         m.baseline: f"{m.baseline_ms:.6g} ms",
-        **{f"against {a.baseline}": _against(a) for a in m.against},
+        **{
+            f"against {a.baseline}": f"{finding_of(a)}; {a.baseline_ms:.6g} ms, measured {a.measured}"
+            for a in m.against
+        },
         "as CUDA graph": _replayed(m.replayed, m.baseline) if m.replayed else "",
         "clocks": _clocks(m),
         "roofline": _roofline(m.roofline) if m.roofline else "",
@@ -428,10 +430,6 @@ def measurement_facts(m: Measurement) -> dict[str, str]:
         "clocks before": pairs(m.clocks_before),
         "clocks after": pairs(m.clocks_after),
     }
-
-
-def _against(a: Against) -> str:
-    return f"{finding_of(a)}; {a.baseline_ms:.6g} ms, measured {a.measured}"
 
 
 def _replayed(replayed: Replayed, baseline: str) -> str:

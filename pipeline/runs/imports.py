@@ -269,7 +269,8 @@ class _Import:
         files = self.folder.files(lambda name: name.endswith(SUFFIXES) or name in (SAMPLE, *RESULTS))
         results = [file for file in files if file.name in RESULTS]
         files = [file for file in files if file.name not in RESULTS]
-        places = {file: self._place(file) for file in files}
+        base = PurePath(self.folder.root.resolve().name)
+        places = {file: place_of(base / self.folder.name(file)) for file in files}
         if self.problem is None and self.suite.name == PACKAGED and any(places.values()):
             raise UsageError(
                 f"{root} numbers its problems as KernelBench does, and the packaged problems have other "
@@ -284,9 +285,6 @@ class _Import:
             return self._candidate(file, places[file], entries.get(file))
 
         return ImportInput(tuple(read_each(files, one, self.folder.name, self.notes)), tuple(self.notes))
-
-    def _place(self, file: Path) -> Place | None:
-        return place_of(PurePath(self.folder.root.resolve().name) / self.folder.name(file))
 
     def _programs(self, files: list[Path], places: dict[Path, Place | None]) -> list[Path]:
         """The files without prompts, logs, and answers whose program lies beside them.

@@ -44,11 +44,9 @@ class Proposer(Protocol):
 
     def ask(self) -> Values | None:
         """The next combination; None when none is left."""
-        ...
 
     def tell(self, values: Values, score: float | None) -> None:
         """How good a combination is, the more the better; None: it failed."""
-        ...
 
 
 def proposer_for(template: Template, trials: int, seed: int) -> Proposer:

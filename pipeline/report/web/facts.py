@@ -233,7 +233,10 @@ def badges(board: Board) -> list[tuple[str, str]]:
     evidence = [board.evidence[kernel.verification_id] for kernel in best]
     if not evidence:
         return []
-    inputs = [len(_inputs(each)) for each in evidence]
+    inputs = [
+        sum(name.startswith("values: ") and name != "values: repeat" for name in each.passed)
+        for each in evidence
+    ]
     spread = percent(statistics.median(each.aa_spread for each in evidence))
     clocks = all("host_clock" in each.passed for each in evidence)
     tiers, rigors, policies = (
@@ -259,11 +262,6 @@ def badges(board: Board) -> list[tuple[str, str]]:
         board.audit: "Leading results that were verified again.",
     }
     return [(words, says) for words, says in said.items() if words]
-
-
-def _inputs(evidence: Evidence) -> list[str]:
-    """The trials that passed, each with inputs of its own."""
-    return [name for name in evidence.passed if name.startswith("values: ") and name != "values: repeat"]
 
 
 def closing_line(board: Board) -> str:
