@@ -22,7 +22,7 @@ from kernelproof.types import (
     Status,
     Verification,
 )
-from kernelproof.wording import counted
+from kernelproof.wording import counted, encodable
 
 
 class Failure(FrozenRecord):
@@ -123,7 +123,7 @@ def _idea(text: str | None) -> str:
     said = without_thinking(text or "").partition("```")[0]
     line = next((line.strip() for line in said.splitlines() if line.strip(" #*-")), "")
     # It stands on a line of its own in a list: nothing in it may look like a fence or a heading.
-    return line.replace("`", "'").lstrip("#*- ")[:MAX_IDEA].encode("utf-8", "replace").decode("utf-8")
+    return encodable(line.replace("`", "'").lstrip("#*- ")[:MAX_IDEA])
 
 
 MAX_LINE = 400

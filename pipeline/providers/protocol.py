@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkabl
 from kernelproof.errors import UsageError
 from kernelproof.registry import Registry, class_with
 from kernelproof.types import Prompt, Response
+from kernelproof.wording import encodable
 
 
 @dataclass(frozen=True)
@@ -171,9 +172,7 @@ def messages(prompt: Prompt) -> list[dict[str, str]]:
 
     Lone surrogates, which an earlier answer may hold and no request can carry, are replaced.
     """
-    return [
-        {"role": role, "content": text.encode("utf-8", "replace").decode()} for role, text in prompt.turns
-    ]
+    return [{"role": role, "content": encodable(text)} for role, text in prompt.turns]
 
 
 class ProviderClass(Protocol):
