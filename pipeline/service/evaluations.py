@@ -43,7 +43,7 @@ router = APIRouter(prefix="/v1/evaluations")
 Wait = Annotated[float, Query(ge=0, le=WAIT_S, allow_inf_nan=False, description="Seconds to wait.")]
 
 
-class _Either(BaseModel, extra="ignore"):
+class _Either(BaseModel):
     evaluations: Any = None
 
 
