@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
-from kernelproof.db import attempts, leases, models, records
+from kernelproof.db import leases, models, records
 from kernelproof.db.columns import utc_now
 from kernelproof.db.models import Retraction
 from kernelproof.db.rows import insert
@@ -85,7 +85,6 @@ def lease(session: Session, row: models.Attempt, owner: str) -> AttemptLease:
 
 
 def lease_key(row: models.Attempt) -> str:
-    """The key of the lease on an attempt."""
     return row.question_key or f"attempt:{row.id}"
 
 
@@ -109,7 +108,6 @@ def _reuse(session: Session, row: models.Attempt) -> bool:
 
 
 def append(session: Session, attempt_id: int, row: models.Response) -> None:
-    """Adds an answer or an error to an attempt."""
     newest = session.connection().execute(_NEWEST_ORDINAL, {"attempt": attempt_id}).scalar()
     row.attempt_id, row.ordinal, row.created = attempt_id, (newest or 0) + 1, utc_now()
     insert(session, row)
@@ -121,7 +119,6 @@ _NEWEST_ORDINAL = select(func.max(models.Response.ordinal)).where(
 
 
 def state_of(session: Session, row: models.Attempt) -> AttemptState:
-    """How far an attempt has come."""
     found = session.execute(select(*state_facts()).where(models.Attempt.id == row.id)).one()
     return state_from(row, *found)
 
@@ -146,7 +143,6 @@ def state_from(
 
 
 def states(session: Session, run_id: int) -> dict[AttemptKey, AttemptState]:
-    """How far each attempt of a run has come."""
     a, p = models.Attempt, models.Problem
     query = (
         select(a, p.problem_id, p.sha256, *state_facts()).join(p, p.id == a.problem).where(a.run_id == run_id)
@@ -179,7 +175,6 @@ def by_content(session: Session, run_id: int, text_sha256: str | None) -> dict[C
 
 
 def has_response() -> ColumnElement[bool]:
-    """Whether an attempt has an answer."""
     r = models.Response
     return exists().where(r.attempt_id == models.Attempt.id, r.error.is_(None)).correlate(models.Attempt)
 
@@ -198,7 +193,6 @@ def has_candidate() -> ColumnElement[bool]:
 
 
 def has_verification() -> ColumnElement[bool]:
-    """Whether a verification of an attempt counts."""
     v = models.Verification
     return (
         exists()
@@ -279,7 +273,6 @@ def _device_seconds(session: Session, run_ids: Sequence[int]) -> float:
 
 
 def answered(session: Session, keys: Iterable[str]) -> set[str]:
-    """Which of these question keys have a stored answer."""
     a, r, wanted = models.Attempt, models.Response, set(keys)
     query = (
         select(a.question_key)
@@ -325,8 +318,6 @@ def usage_of(session: Session, model: str) -> ModelUsage:
 
 @dataclass(frozen=True)
 class Finished:
-    """All that is stored of such an attempt."""
-
     run: RunSettings
     problem: Problem
     response: Response
@@ -346,7 +337,7 @@ def add_finished(session: Session, done: Finished) -> int:
     row = models.Attempt(run_id=run_id, problem=problem, turn=1, parent_id=done.parent_id, created=now)
     row.sample, row.status, row.finished = 0 if last is None else last + 1, done.status, now
     number = insert(session, row)
-    attempts.append(session, number, records.response_row(session, done.response))
+    append(session, number, records.response_row(session, done.response))
     insert(session, records.candidate_row(session, number, done.extraction))
     if done.verification is not None:
         records.verification_rows(session, number, done.verification, "first")

@@ -26,7 +26,6 @@ WARN_S = 3.0
 """After so long a wait it is said what is waited for."""
 _LOG = logging.getLogger("kernelproof.db")
 _last_warned: dict[str, float] = {}
-"""When it was last said of a database that it is waited for."""
 
 
 def warn_waiting(place: DatabasePlace, obstacle: str) -> None:
@@ -38,8 +37,6 @@ def warn_waiting(place: DatabasePlace, obstacle: str) -> None:
 
 
 class Access(Enum):
-    """The purpose of a transaction."""
-
     READ = "read"
     WRITE = "write"
     CHANGE = "change"
@@ -49,7 +46,6 @@ class Access(Enum):
 
     @staticmethod
     def of(connection: Connection) -> Access:
-        """Of the transactions of a connection."""
         found: Access = connection.get_execution_options().get(ACCESS, Access.READ)
         return found
 
@@ -71,13 +67,10 @@ class NotFree(Exception):
 class DatabaseBackend(Protocol):
     """Where a database lives. Its engine begins transactions as `Access` says."""
 
+    place: DatabasePlace
     engine: Engine
     fixed: bool
     """Nothing can be written: the file is read as it is."""
-
-    @property
-    def place(self) -> DatabasePlace:
-        """The file, or the database on a server."""
 
     def explained(self) -> AbstractContextManager[None]:
         """Turns errors of the database that a user can mend into StoreError; lets others pass."""
@@ -93,6 +86,7 @@ class DatabaseBackend(Protocol):
 
     def before_migrating(self) -> None:
         """Does the work that is impossible within a transaction."""
+        return
 
     def mark(self, connection: Connection) -> None:
         """Marks an empty database as ours, within the transaction that fills it."""
@@ -102,12 +96,15 @@ class DatabaseBackend(Protocol):
 
     def take_turn(self, connection: Connection) -> None:
         """Within a transaction of CHANGE: from now on it is one of WRITE, and nobody else writes."""
+        return
 
     def notify(self, channel: str) -> None:
         """Wakes all listeners of a channel, in this process and in others. Never fails, never waits."""
+        return
 
     def listener(self, channel: str) -> Listener:
         """A listener of a channel, used by one thread."""
 
     def require(self) -> None:
         """Raises StoreError where what was opened is no longer there."""
+        return

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from kernelproof.db import attempts
 from kernelproof.db.columns import utc_now
-from kernelproof.db.connection import Database
+from kernelproof.db.connection import Database, read_transaction, write_transaction
 from kernelproof.db.leases import is_free
 from kernelproof.db.models import Batch, Run, RunTag, ServerBatch
 from kernelproof.db.views import StoredBatch
@@ -22,46 +22,38 @@ from kernelproof.providers import BatchJournal, OpenBatch
 
 
 class Batches:
-    """The batches of a database."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def begin(self, owner: str, name: str | None, runs: list[int], config: dict[str, Any]) -> int:
-        """The id of a new batch."""
+    @write_transaction
+    def begin(
+        self, session: Session, owner: str, name: str | None, runs: list[int], config: dict[str, Any]
+    ) -> int:
+        row = Batch(owner=owner, name=name, runs=runs, config=config, progress={}, created=utc_now())
+        row.renewed = time.time()
+        session.add(row)
+        session.flush()
+        return row.id
 
-        def begin(session: Session) -> int:
-            row = Batch(owner=owner, name=name, runs=runs, config=config, progress={}, created=utc_now())
-            row.renewed = time.time()
-            session.add(row)
-            session.flush()
-            return row.id
-
-        return self._database.write(begin)
-
-    def report(self, batch_id: int, progress: dict[str, Any], ended: str | None = None) -> None:
+    @write_transaction
+    def report(
+        self, session: Session, batch_id: int, progress: dict[str, Any], ended: str | None = None
+    ) -> None:
         """A sign of life: how far the batch is, and how it ended when it did."""
+        row = session.get_one(Batch, batch_id)
+        row.progress, row.renewed = progress, time.time()
+        if ended is not None:
+            row.ended, row.finished = ended, utc_now()
 
-        def report(session: Session) -> None:
-            row = session.get_one(Batch, batch_id)
-            row.progress, row.renewed = progress, time.time()
-            if ended is not None:
-                row.ended, row.finished = ended, utc_now()
-
-        self._database.write(report)
-
-    def newest(self, run: str | None = None, most: int = 20) -> list[StoredBatch]:
+    @read_transaction
+    def newest(self, session: Session, run: str | None = None, most: int = 20) -> list[StoredBatch]:
         """Batches, the newest first; `run` is the name or the number of a run they add to."""
-
-        def query(session: Session) -> list[StoredBatch]:
-            query = select(Batch).order_by(Batch.id.desc())
-            rows = list(session.scalars(query if run is not None else query.limit(most)))
-            if run is not None:
-                chosen = set(runs_named(session, run))
-                rows = [row for row in rows if chosen.intersection(row.runs)][:most]
-            return [_stored(row) for row in rows]
-
-        return self._database.read(query)
+        query = select(Batch).order_by(Batch.id.desc())
+        rows = list(session.scalars(query if run is not None else query.limit(most)))
+        if run is not None:
+            chosen = set(runs_named(session, run))
+            rows = [row for row in rows if chosen.intersection(row.runs)][:most]
+        return [_stored(row) for row in rows]
 
 
 def runs_named(session: Session, text: str) -> list[int]:
@@ -89,39 +81,29 @@ def _stored(row: Batch) -> StoredBatch:
 
 
 def is_alive(row: Batch) -> bool:
-    """Whether the process of a batch is at work."""
     return row.ended is None and not is_free(row.owner, row.renewed)
 
 
 class Tags:
-    """The tags of a database."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, runs: Sequence[int], tags: Sequence[str]) -> int:
+    @write_transaction
+    def add(self, session: Session, runs: Sequence[int], tags: Sequence[str]) -> int:
         """Puts tags on runs; how many were not there before."""
+        there = self._of(session, runs)
+        new = {(run, tag) for run in runs for tag in tags} - there
+        session.add_all(RunTag(run_id=run, tag=tag, created=utc_now()) for run, tag in sorted(new))
+        return len(new)
 
-        def add(session: Session) -> int:
-            there = self._of(session, runs)
-            new = {(run, tag) for run in runs for tag in tags} - there
-            session.add_all(RunTag(run_id=run, tag=tag, created=utc_now()) for run, tag in sorted(new))
-            return len(new)
-
-        return self._database.write(add)
-
-    def remove(self, runs: Sequence[int], tags: Sequence[str]) -> int:
+    @write_transaction
+    def remove(self, session: Session, runs: Sequence[int], tags: Sequence[str]) -> int:
         """Takes tags off runs; how many were there."""
-
-        def remove(session: Session) -> int:
-            before = self._of(session, runs)
-            session.execute(delete(RunTag).where(RunTag.run_id.in_(runs), RunTag.tag.in_(tags)))
-            return len(before) - len(self._of(session, runs))
-
-        return self._database.write(remove)
+        before = self._of(session, runs)
+        session.execute(delete(RunTag).where(RunTag.run_id.in_(runs), RunTag.tag.in_(tags)))
+        return len(before) - len(self._of(session, runs))
 
     def of(self, runs: Sequence[int]) -> dict[int, list[str]]:
-        """The tags of these runs, by name."""
         found: dict[int, list[str]] = {run: [] for run in runs}
         for run, tag in sorted(self._database.read(lambda session: self._of(session, runs))):
             found[run].append(tag)
@@ -139,52 +121,42 @@ class ServerBatchJournal(BatchJournal):
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def open_batches(self, model: str, base_url: str | None) -> list[OpenBatch]:
+    @write_transaction
+    def open_batches(self, session: Session, model: str, base_url: str | None) -> list[OpenBatch]:
         """The open batches of a model; those whose answers are all stored are closed now."""
-
-        def query(session: Session) -> list[OpenBatch]:
-            mine = (ServerBatch.model == model, ServerBatch.base_url.is_(base_url))
-            query = select(ServerBatch).where(*mine, ServerBatch.open.is_(True)).order_by(ServerBatch.id)
-            rows = session.scalars(query).all()
-            stored = attempts.answered(session, {key for row in rows for key in row.keys}) if rows else set()
-            for row in rows:
-                row.open = not stored.issuperset(row.keys)
-            return [
-                OpenBatch(row.server_id, [key for key in row.keys if key not in stored])
-                for row in rows
-                if row.open
-            ]
-
-        return self._database.write(query)
+        mine = (ServerBatch.model == model, ServerBatch.base_url.is_(base_url))
+        query = select(ServerBatch).where(*mine, ServerBatch.open.is_(True)).order_by(ServerBatch.id)
+        rows = session.scalars(query).all()
+        stored = attempts.answered(session, {key for row in rows for key in row.keys}) if rows else set()
+        for row in rows:
+            row.open = not stored.issuperset(row.keys)
+        return [
+            OpenBatch(row.server_id, [key for key in row.keys if key not in stored])
+            for row in rows
+            if row.open
+        ]
 
     def submitted(self, model: str, base_url: str | None, batch_id: str, keys: Sequence[str]) -> None:
-        """Adds a row."""
         row = ServerBatch(server_id=batch_id, model=model, base_url=base_url, keys=list(keys), open=True)
         row.created = utc_now()
         self._database.write(lambda session: session.add(row))
 
-    def renamed(self, batch_id: str, new: str) -> None:
+    @write_transaction
+    def renamed(self, session: Session, batch_id: str, new: str) -> None:
         """Puts the server's id in the place of our own."""
+        for row in _rows(session, batch_id):
+            row.server_id = new
 
-        def rename(session: Session) -> None:
-            for row in _rows(session, batch_id):
-                row.server_id = new
-
-        self._database.write(rename)
-
-    def closed(self, batch_id: str, keys: Collection[str] | None = None) -> None:
+    @write_transaction
+    def closed(self, session: Session, batch_id: str, keys: Collection[str] | None = None) -> None:
         """Takes questions out of a batch, or closes it."""
         gone = None if keys is None else set(keys)
-
-        def close(session: Session) -> None:
-            for row in _rows(session, batch_id):
-                left = [] if gone is None else [key for key in row.keys if key not in gone]
-                if left:
-                    row.keys = left
-                else:
-                    row.open = False
-
-        self._database.write(close)
+        for row in _rows(session, batch_id):
+            left = [] if gone is None else [key for key in row.keys if key not in gone]
+            if left:
+                row.keys = left
+            else:
+                row.open = False
 
 
 def _rows(session: Session, batch_id: str) -> Sequence[ServerBatch]:

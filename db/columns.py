@@ -12,7 +12,6 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import MappedColumn, Session, mapped_column
 
 SHA256 = String(64)
-"""A hex SHA-256."""
 
 Int64 = BigInteger().with_variant(Integer(), "sqlite")
 """An integer of 64 bits. SQLite numbers rows by itself only where the type is called INTEGER."""
@@ -106,9 +105,18 @@ def clock(session: Session) -> float:
     return time.time()
 
 
-def any_text(comment: str) -> MappedColumn[Any]:
-    """Any string."""
-    return mapped_column(AnyText, comment=comment)
+def any_text(comment: str, *, primary_key: bool = False) -> MappedColumn[Any]:
+    return mapped_column(AnyText, primary_key=primary_key, comment=comment)
+
+
+def digest(comment: str, **more: Any) -> MappedColumn[Any]:
+    """A SHA-256. `more`: of `mapped_column`."""
+    return mapped_column(SHA256, comment=comment, **more)
+
+
+def reference(target: str, comment: str, **more: Any) -> MappedColumn[Any]:
+    """The key of a row of another table: `runs.id`. `more`: of `mapped_column`."""
+    return mapped_column(ForeignKey(target), comment=comment, **more)
 
 
 def keyword(comment: str) -> MappedColumn[Any]:
@@ -117,7 +125,6 @@ def keyword(comment: str) -> MappedColumn[Any]:
 
 
 def json(comment: str) -> MappedColumn[Any]:
-    """A JSON value."""
     return mapped_column(Json, comment=comment)
 
 
@@ -132,7 +139,6 @@ def count(comment: str) -> MappedColumn[Any]:
 
 
 def boolean(comment: str) -> MappedColumn[Any]:
-    """True or false."""
     return mapped_column(Boolean, comment=comment)
 
 
@@ -142,7 +148,6 @@ def text_key(comment: str) -> MappedColumn[Any]:
 
 
 def row_id() -> MappedColumn[int]:
-    """The number of a row."""
     return mapped_column(Int64, primary_key=True, comment="Row number.")
 
 
@@ -152,7 +157,6 @@ def created_at(comment: str = "When the row was written (UTC, ISO 8601).") -> Ma
 
 
 def verification_key(comment: str = "The verification it belongs to.") -> MappedColumn[int]:
-    """The verification whose evidence a row is."""
     return mapped_column(Int64, ForeignKey("verifications.id"), primary_key=True, comment=comment)
 
 

@@ -7,8 +7,9 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
@@ -25,7 +26,7 @@ from kernelproof.db.backend import (
 )
 from kernelproof.db.counting import follow_policy, is_policy_followed
 from kernelproof.db.sql_views import drop_views, make_views
-from kernelproof.errors import NothingStored, StoreError
+from kernelproof.errors import MachineError, NothingStored, StoreError, install_command
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:  # a question about scores needs none of them, and they take their time
@@ -37,6 +38,8 @@ HEAD = "0019_changed_samples"
 
 _MIGRATING = threading.Lock()  # alembic's context is one for the process
 
+P = ParamSpec("P")
+S = TypeVar("S", bound="HasDatabase")
 T = TypeVar("T")
 
 
@@ -51,7 +54,6 @@ class Database:
 
     @property
     def place(self) -> DatabasePlace:
-        """The file, or the database on a server."""
         return self._backend.place
 
     def read(self, work: Callable[[Session], T]) -> T:
@@ -202,6 +204,38 @@ class Database:
         self._backend.engine.dispose()
 
 
+class HasDatabase(Protocol):
+    """A class whose methods are transactions."""
+
+    _database: Database
+
+
+class Transaction(Protocol):
+    """Decorates a method that takes a session after `self`: its callers leave the session out, and the whole
+    method is one transaction. It runs again from its start where that of `Database` does."""
+
+    def __call__(
+        self, method: Callable[Concatenate[S, Session, P], T], /
+    ) -> Callable[Concatenate[S, P], T]: ...
+
+
+def _transaction(of: Callable[[Database, Callable[[Session], Any]], Any]) -> Transaction:
+    def decorate(method: Callable[Concatenate[S, Session, P], T]) -> Callable[Concatenate[S, P], T]:
+        @wraps(method)
+        def run(self: S, /, *args: P.args, **named: P.kwargs) -> T:
+            done: T = of(self._database, lambda session: method(self, session, *args, **named))
+            return done
+
+        return run
+
+    return decorate
+
+
+read_transaction = _transaction(Database.read)
+write_transaction = _transaction(Database.write)
+change_transaction = _transaction(Database.change)
+
+
 def open_database(place: DatabasePlace, *, create: bool, only_read: bool = False) -> Database:
     """The database at `place` in the newest schema; with `only_read` in a read-only directory, too.
 
@@ -231,8 +265,10 @@ def _backend_at(
         from kernelproof.db.sqlite import sqlite_file
 
         return sqlite_file(place, create=create, only_read=only_read, any_text=any_text)
-    from kernelproof.db.postgresql import Server
-
+    try:
+        from kernelproof.db.postgresql import Server
+    except ImportError:
+        raise MachineError(f"PostgreSQL needs its driver: {install_command('postgresql')}") from None
     return Server(place)
 
 

@@ -50,7 +50,6 @@ QUERIES = {
         "FROM best_by_problem WHERE roofline_fraction IS NOT NULL ORDER BY roofline_fraction",
     ),
 }
-"""Name to title and statement."""
 
 
 def metadata() -> dict[str, Any]:

@@ -53,7 +53,6 @@ def permit(table: str, *deeds: Deed) -> None:
 
 
 def drop_trigger(name: str, table: str) -> None:
-    """Removes a trigger of a table."""
     op.execute(f"DROP TRIGGER {name}" + (f" ON {table}" if _on_server() else ""))
 
 

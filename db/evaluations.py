@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from kernelproof.db import records
 from kernelproof.db.backend import Listener
 from kernelproof.db.columns import clock
-from kernelproof.db.connection import Database
+from kernelproof.db.connection import Database, read_transaction
 from kernelproof.db.models import Problem as ProblemRow
 from kernelproof.db.rows import keep
 from kernelproof.db.service_models import Evaluation
@@ -54,8 +54,6 @@ class KeyConflict(Exception):
 
 @dataclass(frozen=True)
 class Submitted:
-    """An evaluation as a caller sends it."""
-
     problem: Problem
     text: str
     """A program, or an answer that holds one."""
@@ -71,8 +69,6 @@ class Submitted:
 
 
 class StoredEvaluation(FrozenRecord):
-    """An evaluation as it is now."""
-
     id: str
     caller: str
     state: State
@@ -135,45 +131,32 @@ class Evaluations:
         self._database.notify(WORK)
         return added
 
-    def get(self, number: str, caller: str | None = None) -> StoredEvaluation | None:
+    @read_transaction
+    def get(self, session: Session, number: str, caller: str | None = None) -> StoredEvaluation | None:
         """The evaluation; None where there is none, or where another caller sent it."""
+        view = _stored(session, number)
+        return None if view is None or (caller is not None and view.caller != caller) else view
 
-        def read(session: Session) -> StoredEvaluation | None:
-            view = _stored(session, number)
-            return None if view is None or (caller is not None and view.caller != caller) else view
-
-        return self._database.read(read)
-
-    def with_key(self, caller: str, key: str) -> StoredEvaluation | None:
-        """The caller's evaluation with this idempotency key."""
+    @read_transaction
+    def with_key(self, session: Session, caller: str, key: str) -> StoredEvaluation | None:
         e = Evaluation
         query = select(e).where(e.caller == caller, e.idempotency_key == key)
+        row = session.scalar(query)
+        return None if row is None else _view(session, row)
 
-        def read(session: Session) -> StoredEvaluation | None:
-            row = session.scalar(query)
-            return None if row is None else _view(session, row)
-
-        return self._database.read(read)
-
-    def needs_no_work(self, caller: str, item: Submitted) -> bool:
+    @read_transaction
+    def needs_no_work(self, session: Session, caller: str, item: Submitted) -> bool:
         """Whether `submit` would answer from what is stored: under the same key, or by equal work."""
+        if _known(session, caller, item) is not None:
+            return True
+        return item.reuse and _equal(session, item.request_sha256) is not None
 
-        def read(session: Session) -> bool:
-            if _known(session, caller, item) is not None:
-                return True
-            return item.reuse and _equal(session, item.request_sha256) is not None
-
-        return self._database.read(read)
-
-    def ended(self, numbers: Sequence[str]) -> set[str]:
+    @read_transaction
+    def ended(self, session: Session, numbers: Sequence[str]) -> set[str]:
         """Which of these have ended, in one statement however many they are."""
         values = {"numbers": json.dumps(list(numbers))}
-
-        def read(session: Session) -> set[str]:
-            dialect = session.get_bind().dialect.name
-            return set(session.connection().execute(_ended(dialect), values).scalars())
-
-        return self._database.read(read)
+        dialect = session.get_bind().dialect.name
+        return set(session.connection().execute(_ended(dialect), values).scalars())
 
     def listener(self) -> Listener:
         """Wakes whoever waits for an evaluation to end."""
@@ -195,7 +178,6 @@ class Evaluations:
         return cancelled
 
     def counts(self) -> dict[str, int]:
-        """Evaluations by state."""
         e = Evaluation
         rows = self._database.read(
             lambda session: session.execute(select(e.state, func.count()).group_by(e.state)).all()
@@ -210,19 +192,16 @@ class Evaluations:
         """Builds that were refused because their lease was lost."""
         return self._late(Evaluation.late_builds)
 
-    def rate(self, seconds: float = 600.0) -> float | None:
+    @read_transaction
+    def rate(self, session: Session, seconds: float = 600.0) -> float | None:
         """Verdicts a second over the last `seconds`; None for fewer than three."""
         e = Evaluation
-
-        def read(session: Session) -> float | None:
-            now = clock(session)
-            recent = and_(e.state == "done", e.reused.is_(False), e.finished > now - seconds)
-            number, first = session.execute(select(func.count(), func.min(e.started)).where(recent)).one()
-            if number < 3 or first is None:
-                return None
-            return float(number) / max(1e-3, now - max(float(first), now - seconds))
-
-        return self._database.read(read)
+        now = clock(session)
+        recent = and_(e.state == "done", e.reused.is_(False), e.finished > now - seconds)
+        number, first = session.execute(select(func.count(), func.min(e.started)).where(recent)).one()
+        if number < 3 or first is None:
+            return None
+        return float(number) / max(1e-3, now - max(float(first), now - seconds))
 
     def ahead(self, priority: int) -> int:
         """Open evaluations that a new one of this priority has to wait for."""
@@ -307,7 +286,6 @@ def _add(session: Session, caller: str, item: Submitted, now: float, most_losses
 
 
 def _equal(session: Session, request_sha256: str) -> int | None:
-    """The newest stored result of equal work."""
     e = Evaluation
     done = select(e.attempt_id).where(
         e.request_sha256 == request_sha256, e.state == "done", e.attempt_id.is_not(None)

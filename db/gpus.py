@@ -14,7 +14,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from kernelproof.db.columns import clock, utc_now
-from kernelproof.db.connection import Database
+from kernelproof.db.connection import Database, read_transaction, write_transaction
 from kernelproof.db.evaluations import LEASE_S
 from kernelproof.db.leases import is_gone
 from kernelproof.db.service_models import Gpu
@@ -25,8 +25,6 @@ GpuState = Literal["free", "held", "set aside"]
 
 @dataclass(frozen=True)
 class LeasedGpu:
-    """A GPU in a judge's hands."""
-
     uuid: str
     owner: str
     token: int
@@ -35,16 +33,12 @@ class LeasedGpu:
 
 
 class StoredGpu(FrozenRecord):
-    """A GPU as it is now."""
-
     uuid: str
     name: str
     host: str
     state: GpuState
     owner: str | None
-    """The judge that holds it."""
     reason: str | None
-    """Why it is set aside."""
     unproven: bool
     silent_s: float
     """Seconds since its judge's last sign of life."""
@@ -57,96 +51,75 @@ class Gpus:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @write_transaction
     def take(
-        self, uuid: str, owner: str, *, name: str, host: str, lease_s: float = LEASE_S
+        self, session: Session, uuid: str, owner: str, *, name: str, host: str, lease_s: float = LEASE_S
     ) -> LeasedGpu | StoredGpu:
         """The lease on a GPU, or the GPU as it is, where another judge holds it or it is set aside."""
+        now = clock(session)
+        row = _row(session, uuid)
+        if row is None:
+            row = Gpu(uuid=uuid, name=name, host=host, token=0, renewed=now, unproven=False)
+            row.created = utc_now()
+            session.add(row)
+        seen = _view(row, now)
+        if seen.state == "set aside" or (seen.state == "held" and seen.owner != owner):
+            return seen
+        row.name, row.host, row.owner = name, host, owner
+        row.token, row.renewed, row.leased = row.token + 1, now, now + lease_s
+        return LeasedGpu(uuid, owner, row.token, row.unproven)
 
-        def take(session: Session) -> LeasedGpu | StoredGpu:
-            now = clock(session)
-            row = _row(session, uuid)
-            if row is None:
-                row = Gpu(uuid=uuid, name=name, host=host, token=0, renewed=now, unproven=False)
-                row.created = utc_now()
-                session.add(row)
-            seen = _view(row, now)
-            if seen.state == "set aside" or (seen.state == "held" and seen.owner != owner):
-                return seen
-            row.name, row.host, row.owner = name, host, owner
-            row.token, row.renewed, row.leased = row.token + 1, now, now + lease_s
-            return LeasedGpu(uuid, owner, row.token, row.unproven)
-
-        return self._database.write(take)
-
-    def renew(self, lease: LeasedGpu, lease_s: float = LEASE_S) -> bool:
+    @write_transaction
+    def renew(self, session: Session, lease: LeasedGpu, lease_s: float = LEASE_S) -> bool:
         """Renews a lease; False where it was lost, or the GPU was set aside."""
+        row = _held(session, lease)
+        if row is None:
+            return False
+        now = clock(session)
+        row.renewed, row.leased = now, now + lease_s
+        return True
 
-        def renew(session: Session) -> bool:
-            row = _held(session, lease)
-            if row is None:
-                return False
-            now = clock(session)
-            row.renewed, row.leased = now, now + lease_s
-            return True
-
-        return self._database.write(renew)
-
-    def give_back(self, lease: LeasedGpu) -> None:
+    @write_transaction
+    def give_back(self, session: Session, lease: LeasedGpu) -> None:
         """Frees a GPU, if the lease on it is still held."""
+        row = _held(session, lease)
+        if row is not None:
+            row.owner, row.leased = None, None
 
-        def free(session: Session) -> None:
-            row = _held(session, lease)
-            if row is not None:
-                row.owner, row.leased = None, None
-
-        self._database.write(free)
-
-    def prove(self, lease: LeasedGpu) -> None:
+    @write_transaction
+    def prove(self, session: Session, lease: LeasedGpu) -> None:
         """The GPU passed the canary."""
+        row = _held(session, lease)
+        if row is not None:
+            row.unproven = False
 
-        def prove(session: Session) -> None:
-            row = _held(session, lease)
-            if row is not None:
-                row.unproven = False
-
-        self._database.write(prove)
-
-    def set_aside(self, uuid: str, reason: str) -> bool:
+    @write_transaction
+    def set_aside(self, session: Session, uuid: str, reason: str) -> bool:
         """Takes a GPU from its judge, and gives it to none. The first reason stays. False for an unknown
         GPU."""
+        row = _row(session, uuid)
+        if row is None:
+            return False
+        row.owner, row.leased, row.set_aside = None, None, row.set_aside or reason
+        return True
 
-        def set_aside(session: Session) -> bool:
-            row = _row(session, uuid)
-            if row is None:
-                return False
-            row.owner, row.leased, row.set_aside = None, None, row.set_aside or reason
-            return True
-
-        return self._database.write(set_aside)
-
-    def put_back(self, uuid: str) -> bool:
+    @write_transaction
+    def put_back(self, session: Session, uuid: str) -> bool:
         """Lets judges take a GPU again that was set aside: the next one asks the canary first.
 
         False for a GPU that is unknown or not set aside.
         """
+        row = _row(session, uuid)
+        if row is None or row.set_aside is None:
+            return False
+        row.set_aside, row.unproven = None, True
+        return True
 
-        def put_back(session: Session) -> bool:
-            row = _row(session, uuid)
-            if row is None or row.set_aside is None:
-                return False
-            row.set_aside, row.unproven = None, True
-            return True
-
-        return self._database.write(put_back)
-
-    def all(self) -> Sequence[StoredGpu]:
+    @read_transaction
+    def all(self, session: Session) -> Sequence[StoredGpu]:
         """All GPUs, by host and UUID."""
-
-        def query(session: Session) -> list[StoredGpu]:
-            now = clock(session)
-            return [_view(row, now) for row in session.scalars(select(Gpu).order_by(Gpu.host, Gpu.uuid))]
-
-        return self._database.read(query)
+        now = clock(session)
+        return [_view(row, now) for row in session.scalars(select(Gpu).order_by(Gpu.host, Gpu.uuid))]
 
 
 def is_held(session: Session, lease: LeasedGpu) -> bool:

@@ -18,7 +18,7 @@ import psutil
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
-from kernelproof.db.connection import Database
+from kernelproof.db.connection import Database, read_transaction, write_transaction
 from kernelproof.db.models import Lease
 from kernelproof.hashing import sha256_text
 
@@ -101,36 +101,30 @@ class Leases:
             )
         )
 
-    def give_back(self, owner: str, key: str | None = None) -> None:
+    @write_transaction
+    def give_back(self, session: Session, owner: str, key: str | None = None) -> None:
         """Frees one lease of an owner; or all of them, and with them those of owners that are gone: a command
         that was killed between storing and giving back leaves a lease that nobody may ever ask for again."""
+        if key is not None:
+            give_back(session, key, owner)
+            return
+        owners = session.scalars(select(Lease.owner).distinct()).all()
+        over = [each for each in owners if each == owner or is_gone(each)]
+        session.execute(delete(Lease).where(Lease.owner.in_(over)))
 
-        def free(session: Session) -> None:
-            if key is not None:
-                give_back(session, key, owner)
-                return
-            owners = session.scalars(select(Lease.owner).distinct()).all()
-            over = [each for each in owners if each == owner or is_gone(each)]
-            session.execute(delete(Lease).where(Lease.owner.in_(over)))
-
-        self._database.write(free)
-
-    def held(self, keys: Iterable[str], owner: str) -> set[str]:
+    @read_transaction
+    def held(self, session: Session, keys: Iterable[str], owner: str) -> set[str]:
         """Which of these leases live owners other than `owner` hold."""
         wanted = set(keys)
-
-        def query(session: Session) -> set[str]:
-            gone: dict[str, bool] = {}
-            rows = session.execute(
-                select(Lease.key, Lease.owner, Lease.renewed).where(Lease.owner != owner)
-            ).all()
-            kept = set()
-            for key, other, renewed in rows:
-                if key in wanted and not is_free(other, renewed, gone):
-                    kept.add(key)
-            return kept
-
-        return self._database.read(query)
+        gone: dict[str, bool] = {}
+        rows = session.execute(
+            select(Lease.key, Lease.owner, Lease.renewed).where(Lease.owner != owner)
+        ).all()
+        kept = set()
+        for key, other, renewed in rows:
+            if key in wanted and not is_free(other, renewed, gone):
+                kept.add(key)
+        return kept
 
 
 def is_free(owner: str, renewed: float, known: dict[str, bool] | None = None) -> bool:

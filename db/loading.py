@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session, aliased
 from kernelproof.db import models, reported
 from kernelproof.db.attempts import retracted
 from kernelproof.db.batches import is_alive
-from kernelproof.db.connection import Database
+from kernelproof.db.connection import Database, read_transaction
 from kernelproof.db.counting import order_in_sql
 from kernelproof.db.models import Batch, Reported, Retraction, RunTag
 from kernelproof.db.rows import Library, Reading, whole
@@ -103,8 +103,6 @@ def load_attempts(session: Session, numbers: Sequence[int]) -> list[StoredAttemp
 
 @dataclass(frozen=True)
 class _Attempt:
-    """The rows of one attempt."""
-
     row: models.Attempt
     problem: models.Problem
     run: models.Run
@@ -116,7 +114,6 @@ class _Attempt:
 
     @property
     def texts(self) -> Iterator[str | None]:
-        """The keys of its texts."""
         for each in self.responses:
             yield from (each.text_sha256, each.reasoning_sha256, each.raw_sha256)
         yield self.problem.sha256
@@ -156,7 +153,6 @@ def _stored(found: _Attempt, texts: Library) -> StoredAttempt:
 
 
 def _by_attempt(rows: Iterable[models.Response]) -> dict[int, list[models.Response]]:
-    """The rows of each attempt, in their order."""
     found: defaultdict[int, list[models.Response]] = defaultdict(list)
     for row in rows:
         found[row.attempt_id].append(row)
@@ -185,9 +181,7 @@ _VERIFICATIONS = Reading(
     (models.Verification, models.Measurement, models.Environment),
     whole(models.Verification, models.Measurement, models.Environment)
     .outerjoin_from(
-        models.Verification,
-        models.Measurement,
-        models.Measurement.verification_id == models.Verification.id,
+        models.Verification, models.Measurement, models.Measurement.verification_id == models.Verification.id
     )
     .outerjoin(models.Environment, models.Environment.id == models.Verification.environment_id)
     .where(models.Verification.attempt_id.in_(_ATTEMPTS))
@@ -197,7 +191,6 @@ _VERIFICATIONS = Reading(
 
 @cache
 def _of_verifications(part: Any, order: str) -> Reading:
-    """The rows of a table that belong to the verifications of some attempts."""
     v = models.Verification
     mine = whole(part).join_from(part, v, v.id == part.verification_id).where(v.attempt_id.in_(_ATTEMPTS))
     return Reading((part,), mine.order_by(part.verification_id, getattr(part, order)))
@@ -205,8 +198,6 @@ def _of_verifications(part: Any, order: str) -> Reading:
 
 @dataclass(frozen=True)
 class _Judged:
-    """The rows of one verification."""
-
     row: models.Verification
     measurement: models.Measurement | None
     environment: models.Environment | None
@@ -216,12 +207,10 @@ class _Judged:
 
     @property
     def texts(self) -> list[str | None]:
-        """The keys of its texts."""
         return [self.row.details_sha256, *(build.log_sha256 for build in self.parts[models.Build])]
 
 
 def _judged(session: Session, these: dict[str, list[int]]) -> dict[int, list[_Judged]]:
-    """The verifications of each attempt, with a query for each table."""
     rows = _VERIFICATIONS.rows(session, these)
     found: defaultdict[int, list[_Judged]] = defaultdict(list)
     if not rows:
@@ -243,7 +232,6 @@ def _judged(session: Session, these: dict[str, list[int]]) -> dict[int, list[_Ju
 
 
 def _columns(row: Any, *without: str) -> dict[str, Any]:
-    """The row's columns by name."""
     return {name: value for name, value in vars(row).items() if name not in without}
 
 
@@ -254,7 +242,6 @@ def _run(row: models.Run, texts: Library) -> RunSettings:
 
 
 def problem_of(row: models.Problem, texts: Library) -> Problem:
-    """The problem of a row."""
     columns = _columns(row, "id", "problem_id")
     return Problem(id=row.problem_id, source=texts.get(row.sha256, "problem source"), **columns)
 
@@ -293,13 +280,11 @@ def _response(row: models.Response, texts: Library) -> StoredResponse:
 
 
 def newest_candidate(session: Session, attempt_id: int) -> models.Candidate | None:
-    """The row of the attempt's newest extraction."""
     found: list[models.Candidate] = _CANDIDATES.objects(session, {"attempts": [attempt_id]})
     return found[-1] if found else None
 
 
 def extraction_of(row: models.Candidate, texts: Library) -> Extraction:
-    """The extraction that a row holds."""
     candidate = None
     if row.source_sha256 is not None:
         source = texts.get(row.source_sha256, "candidate source")
@@ -372,7 +357,6 @@ _APPENDED = (
     *(models.Attempt, models.Response, models.Candidate, models.Verification),
     *(Retraction, Reported, models.Run, models.Problem),
 )
-"""Tables whose new rows a page may show."""
 MOST_BATCHES = 20
 """Batches that a page shows, and whose processes are looked for: the newest."""
 
@@ -387,16 +371,12 @@ class State(NamedTuple):
 
 
 class AttemptLine(FrozenRecord):
-    """An attempt in a list."""
-
     id: int
     run_id: int
     run: str | None
-    """The run's name."""
     model: str
     problem_id: str
     problem: str
-    """The problem's name."""
     sample: int
     turn: int
     parent_id: int | None
@@ -410,8 +390,6 @@ class AttemptLine(FrozenRecord):
 
 
 class Newest:
-    """The newest attempts of a database."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -423,31 +401,27 @@ class Newest:
         """The state of the database: it counts attempts by status, and looks for the newest rows."""
         return self._database.read(_state)
 
-    def attempts(self, filters: Filters, most: int, before: int | None = None) -> list[AttemptLine]:
+    @read_transaction
+    def attempts(
+        self, session: Session, filters: Filters, most: int, before: int | None = None
+    ) -> list[AttemptLine]:
         """The newest first. `before`: only those with a smaller number.
 
         Of the filters those on runs, problems and days are asked.
         """
+        query = _lines(_passing(session, filters))
+        if before is not None:
+            query = query.where(models.Attempt.id < before)
+        return _read(session, query.order_by(models.Attempt.id.desc()).limit(most))
 
-        def query(session: Session) -> list[AttemptLine]:
-            query = _lines(_passing(session, filters))
-            if before is not None:
-                query = query.where(models.Attempt.id < before)
-            return _read(session, query.order_by(models.Attempt.id.desc()).limit(most))
-
-        return self._database.read(query)
-
-    def sample_of(self, attempt_id: int) -> list[AttemptLine]:
+    @read_transaction
+    def sample_of(self, session: Session, attempt_id: int) -> list[AttemptLine]:
         """The attempts of an attempt's sample, by turn; none where there is no such attempt."""
-
-        def query(session: Session) -> list[AttemptLine]:
-            a, row = models.Attempt, session.get(models.Attempt, attempt_id)
-            if row is None:
-                return []
-            same = [a.run_id == row.run_id, a.problem == row.problem, a.sample == row.sample]
-            return _read(session, _lines(same).order_by(a.turn))
-
-        return self._database.read(query)
+        a, row = models.Attempt, session.get(models.Attempt, attempt_id)
+        if row is None:
+            return []
+        same = [a.run_id == row.run_id, a.problem == row.problem, a.sample == row.sample]
+        return _read(session, _lines(same).order_by(a.turn))
 
 
 def _state(session: Session) -> State:
@@ -484,7 +458,6 @@ def _passing(session: Session, filters: Filters) -> list[ColumnElement[bool]]:
 
 
 def _lines(asked: list[ColumnElement[bool]]) -> Select[Any]:
-    """The columns of lines, of attempts that fulfil all conditions."""
     a, r, p, v, m = models.Attempt, models.Run, models.Problem, models.Verification, models.Measurement
     w = aliased(v, name="w")
     counting = (
@@ -510,22 +483,10 @@ def _read(session: Session, query: Select[Any]) -> list[AttemptLine]:
     for row, run, model, problem_id, problem, judged, *times in session.execute(query):
         status = judged or row.status
         speedup, low, high, pace = times if status == Status.CORRECT else (None,) * 4
-        found.append(
-            AttemptLine(
-                id=row.id,
-                run_id=row.run_id,
-                run=run,
-                model=model,
-                problem_id=problem_id,
-                problem=problem,
-                sample=row.sample,
-                turn=row.turn,
-                parent_id=row.parent_id,
-                created=row.created,
-                status=status,
-                speedup=speedup,
-                interval=None if low is None or high is None else Interval(low=low, high=high),
-                pace=pace,
-            )
-        )
+        own = {
+            name: getattr(row, name) for name in ("id", "run_id", "sample", "turn", "parent_id", "created")
+        }
+        own |= {"run": run, "model": model, "problem_id": problem_id, "problem": problem, "status": status}
+        interval = None if low is None or high is None else Interval(low=low, high=high)
+        found.append(AttemptLine(**own, speedup=speedup, interval=interval, pace=pace))
     return found

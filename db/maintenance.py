@@ -26,7 +26,6 @@ from kernelproof.workspace import DatabasePlace
 
 Tell = Callable[["Trouble"], None]
 MOST_DAMAGE = 20
-"""Lines about a damaged file."""
 MOST_LOOKUPS = 100
 """Edited texts whose users are looked up."""
 _MESSAGE = "MESSAGE"
@@ -34,12 +33,9 @@ _MESSAGE = "MESSAGE"
 
 
 class Trouble(FrozenRecord):
-    """Something that is wrong."""
-
     where: str
     """The row, text or trigger: `trigger checks_no_update`."""
     what: str
-    """The trouble with it, in words."""
 
 
 def check(place: DatabasePlace, tell: Tell) -> int:
@@ -156,7 +152,6 @@ class _Checking:
             self._tell("score_facts", f"the leaderboard's copy cannot be read ({error})")
 
     def _users(self, key: str) -> Iterator[str]:
-        """Some rows that refer to a text."""
         for table, column in text_columns():
             name = "verification_id" if "verification_id" in table.primary_key.columns else "id"
             query = text(f"SELECT {name} FROM {table.name} WHERE {column} = :key LIMIT 1")
@@ -171,7 +166,6 @@ def _is_same(wanted: str, found: str) -> bool:
 
 
 def text_columns() -> list[tuple[Table, str]]:
-    """The columns that refer to a long text."""
     return [
         (table, column.name)
         for table in METADATA.sorted_tables
@@ -258,13 +252,10 @@ def _sync(path: Path) -> None:
 
 
 class Upgrade(FrozenRecord):
-    """The steps of an upgrade."""
-
     found: str
     """The schema that the database has."""
     newest: str
     steps: tuple[str, ...]
-    """The migrations that are missing, a line for each."""
     backup: Path | None
     """The copy of the file as it was. None for a database on a server, of which its own tools make copies."""
 

@@ -5,28 +5,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import (
-    CheckConstraint,
-    ForeignKey,
-    Index,
-    LargeBinary,
-    MetaData,
-    UniqueConstraint,
-)
+from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary, MetaData, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from kernelproof.db.columns import (
     SHA256,
     AnyText,
-    UtcTime,
     any_text,
     boolean,
     count,
     created_at,
+    digest,
     json,
     keyword,
     number,
     position_key,
+    reference,
     row_id,
     text_key,
     verification_key,
@@ -42,8 +36,6 @@ NAMING = {
 
 
 class Base(DeclarativeBase):
-    """What all tables share."""
-
     metadata = MetaData(naming_convention=NAMING)
 
 
@@ -73,9 +65,7 @@ class Batch(Base):
     config: Mapped[dict[str, Any]] = json("The whole configuration, resolved: `--like` starts from it.")
     progress: Mapped[dict[str, Any]] = json("What `kernelproof runs status` shows, as of `renewed`.")
     renewed: Mapped[float] = number("Unix time of the last sign of life, in seconds.")
-    ended: Mapped[str | None] = any_text(
-        "How the command ended; NULL while it works, and after it was killed."
-    )
+    ended: Mapped[str | None] = any_text("How the command ended; NULL while it works, and if it was killed.")
     created: Mapped[str] = created_at()
     finished: Mapped[str | None] = created_at("When the command ended.")
 
@@ -91,9 +81,7 @@ class ServerBatch(Base):
     )
     model: Mapped[str] = any_text("`openai:MODEL`.")
     base_url: Mapped[str | None] = any_text("The server's address, when one was set.")
-    keys: Mapped[list[str]] = json(
-        "Keys of its questions, sent as custom ids. Questions that failed are left out."
-    )
+    keys: Mapped[list[str]] = json("Keys of its questions, sent as custom ids, without those that failed.")
     open: Mapped[bool] = boolean("True as long as answers may come.")
     created: Mapped[str] = created_at()
 
@@ -114,9 +102,7 @@ class Text(Base):
 
     __tablename__ = "texts"
 
-    sha256: Mapped[str] = mapped_column(
-        SHA256, primary_key=True, comment="SHA-256 of the body's UTF-8 bytes."
-    )
+    sha256: Mapped[str] = digest("SHA-256 of the body's UTF-8 bytes.", primary_key=True)
     body: Mapped[str] = any_text("The text; a BLOB where it is not valid Unicode.")
     bytes: Mapped[int] = count("Length of the body in UTF-8 bytes.")
 
@@ -144,9 +130,7 @@ class Environment(Base):
     __tablename__ = "environments"
 
     id: Mapped[int] = row_id()
-    fingerprint: Mapped[str] = mapped_column(
-        SHA256, unique=True, comment="SHA-256 of `facts` in canonical form."
-    )
+    fingerprint: Mapped[str] = digest("SHA-256 of `facts` in canonical form.", unique=True)
     device_name: Mapped[str] = any_text("The GPU's name, else the CPU's: what the leaderboard groups by.")
     gpu_name: Mapped[str | None] = any_text("GPU model; NULL on a CPU.")
     gpu_uuid: Mapped[str | None] = any_text("UUID of the GPU; NULL on a CPU.")
@@ -168,7 +152,7 @@ class Run(Base):
     __tablename__ = "runs"
 
     id: Mapped[int] = row_id()
-    key: Mapped[str] = mapped_column(SHA256, unique=True, comment="SHA-256 of `settings` in canonical form.")
+    key: Mapped[str] = digest("SHA-256 of `settings` in canonical form.", unique=True)
     name: Mapped[str | None] = any_text("The user's label.")
     kind: Mapped[str] = keyword(
         "`generate`, `verify` for candidates given as files, `import` for published ones, or `tune` for what "
@@ -177,7 +161,7 @@ class Run(Base):
     model: Mapped[str] = any_text("`openai:MODEL`, `replay:FILE`, `file`, `tune`, or the label of an import.")
     base_url: Mapped[str | None] = any_text("The model server's address, when one was set.")
     template: Mapped[str | None] = any_text("Prompt template with its version.")
-    template_sha256: Mapped[str | None] = mapped_column(SHA256, comment="Hash of the template's files.")
+    template_sha256: Mapped[str | None] = digest("Hash of the template's files.")
     backend: Mapped[str] = keyword("The backend's name: `cuda`, `cpp` or another.")
     size: Mapped[str] = any_text("Size preset.")
     numerics: Mapped[str] = keyword(NUMERICS)
@@ -201,11 +185,9 @@ class Prompt(Base):
     )
 
     id: Mapped[int] = row_id()
-    sha256: Mapped[str] = mapped_column(
-        SHA256, comment="The prompt's own hash over system, history and user text."
-    )
+    sha256: Mapped[str] = digest("The prompt's own hash over system, history and user text.")
     template: Mapped[str] = any_text("Template folder's name, with its version.")
-    template_sha256: Mapped[str] = mapped_column(SHA256, comment="Hash of the template's files.")
+    template_sha256: Mapped[str] = digest("Hash of the template's files.")
     system_sha256: Mapped[str] = text_key("System text.")
     user_sha256: Mapped[str] = text_key("User text.")
     history_sha256: Mapped[str] = text_key("Earlier turns as JSON: a list of [role, text].")
@@ -221,19 +203,13 @@ class Attempt(Base):
     )
 
     id: Mapped[int] = row_id()
-    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), comment="The run it belongs to.")
-    problem: Mapped[int] = mapped_column(ForeignKey("problems.id"), comment="The problem.")
+    run_id: Mapped[int] = reference("runs.id", "The run it belongs to.")
+    problem: Mapped[int] = reference("problems.id", "The problem.")
     sample: Mapped[int] = count("Number of the sample, from 0.")
     turn: Mapped[int] = count("Turn within the sample, from 1.")
-    parent_id: Mapped[int | None] = mapped_column(
-        ForeignKey("attempts.id"), comment="The attempt that this one repairs or improves."
-    )
-    plan: Mapped[int | None] = count(
-        "Number of the plan in the parent's answer that this attempt carries out, from 1; NULL: none."
-    )
-    prompt: Mapped[int | None] = mapped_column(
-        ForeignKey("prompts.id"), comment="The question; NULL for candidates given as files."
-    )
+    parent_id: Mapped[int | None] = reference("attempts.id", "The attempt that this one repairs or improves.")
+    plan: Mapped[int | None] = count("The plan of the parent's answer that it carries out, from 1; or NULL.")
+    prompt: Mapped[int | None] = reference("prompts.id", "The question; NULL for candidates given as files.")
     question_key: Mapped[str | None] = mapped_column(
         SHA256,
         index=True,
@@ -252,7 +228,7 @@ class Response(Base):
     __table_args__ = (UniqueConstraint("attempt_id", "ordinal"),)
 
     id: Mapped[int] = row_id()
-    attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id"), comment="The attempt that asked.")
+    attempt_id: Mapped[int] = reference("attempts.id", "The attempt that asked.")
     ordinal: Mapped[int] = count("1 for the first answer or error of the attempt, and so on.")
     error: Mapped[str | None] = any_text("The provider's error message; NULL when there was an answer.")
     raw_sha256: Mapped[str | None] = text_key("The whole JSON body.")
@@ -268,9 +244,7 @@ class Response(Base):
     reasoning_tokens: Mapped[int | None] = count("Tokens of the reasoning; NULL: unknown.")
     cached_tokens: Mapped[int | None] = count("Tokens of the prompt from the server's cache; NULL: unknown.")
     latency_s: Mapped[float | None] = number("Seconds from question to whole answer.")
-    cost_usd: Mapped[float | None] = number(
-        "US dollars, as the server said, else by the prices that the user gave; NULL: unknown."
-    )
+    cost_usd: Mapped[float | None] = number("US dollars, by the server or the user's prices; NULL: unknown.")
     retriable: Mapped[bool | None] = boolean(
         "For an error: whether it can help to ask again. NULL where that is unknown, and for an answer."
     )
@@ -288,7 +262,7 @@ class Candidate(Base):
     __tablename__ = "candidates"
 
     id: Mapped[int] = row_id()
-    attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id"), index=True, comment="The attempt.")
+    attempt_id: Mapped[int] = reference("attempts.id", "The attempt.", index=True)
     source_sha256: Mapped[str | None] = text_key("The program; NULL when none was found.")
     status: Mapped[str | None] = keyword("The status where no program was found; NULL when one was.")
     reason: Mapped[str] = any_text("The same in words; empty in rows of old versions.")
@@ -315,18 +289,16 @@ class Verification(Base):
     )
 
     id: Mapped[int] = row_id()
-    attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id"), comment="The attempt judged.")
-    kind: Mapped[str] = keyword(
-        "`first`, `again` (judged again) or `reproduce` (never counts for the leaderboard)."
-    )
+    attempt_id: Mapped[int] = reference("attempts.id", "The attempt judged.")
+    kind: Mapped[str] = keyword("`first`, `again` (judged again) or `reproduce` (counts for no leaderboard).")
     status: Mapped[str] = keyword("The verdict.")
     backend: Mapped[str] = keyword("The backend's name: `cuda`, `cpp` or another.")
     size: Mapped[str] = any_text("Size preset.")
     numerics: Mapped[str] = keyword(NUMERICS)
     purity: Mapped[str] = keyword(PURITY)
     own_kernel: Mapped[bool] = boolean(OWN_KERNEL)
-    environment_id: Mapped[int | None] = mapped_column(
-        ForeignKey("environments.id"), comment="The machine that it ran on; NULL when no process was started."
+    environment_id: Mapped[int | None] = reference(
+        "environments.id", "Its machine; NULL: nothing was started."
     )
     reason: Mapped[str] = any_text("One sentence: why this status.")
     reused_from: Mapped[int | None] = mapped_column(
@@ -336,11 +308,9 @@ class Verification(Base):
         "Nothing was run. NULL where the program was run.",
     )
     problem_id: Mapped[str] = any_text("The problem, as the verifier named it.")
-    problem_sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the reference's source.")
-    candidate_sha256: Mapped[str] = mapped_column(SHA256, comment="SHA-256 of the source that was judged.")
-    sandbox_tier: Mapped[str | None] = any_text(
-        "The tier that confined the candidate: docs/rationale/sandbox.md."
-    )
+    problem_sha256: Mapped[str] = digest("SHA-256 of the reference's source.")
+    candidate_sha256: Mapped[str] = digest("SHA-256 of the source that was judged.")
+    sandbox_tier: Mapped[str | None] = any_text("The tier that confined it: docs/rationale/sandbox.md.")
     sandbox: Mapped[dict[str, Any] | None] = json("Tier, layers in force, why no stronger one.")
     settings: Mapped[dict[str, Any]] = json("The settings of the verification.")
     seeds: Mapped[dict[str, int]] = json(
@@ -349,9 +319,7 @@ class Verification(Base):
     )
     inputs: Mapped[list[dict[str, Any]]] = json("Shape, dtype and strides of each input tensor.")
     errors: Mapped[list[dict[str, Any]]] = json("Error statistics, one entry for each trial and output.")
-    details_sha256: Mapped[str | None] = text_key(
-        "Traceback of a failed candidate, else its processes' output."
-    )
+    details_sha256: Mapped[str | None] = text_key("Traceback of a failed candidate, else its output.")
     exit: Mapped[str | None] = any_text("How the candidate's process ended by itself: `exit 0` ...")
     stage_seconds: Mapped[dict[str, float]] = json("Wall seconds by stage.")
     error_class: Mapped[str | None] = keyword(
@@ -388,9 +356,7 @@ class Build(Base):
     cached: Mapped[bool] = boolean("True when the build was taken from the cache.")
     duration_s: Mapped[float] = number("Wall seconds of the compilation.")
     cpu_s: Mapped[float] = number("Processor seconds of the compilation.")
-    route: Mapped[str] = keyword(
-        "`full`, or `slim`: only with those of torch's headers that the sources use."
-    )
+    route: Mapped[str] = keyword("`full`, or `slim`: with only those of torch's headers that sources use.")
     fallback: Mapped[str] = any_text("The reason why the slim route failed, where it was tried; else empty.")
     commands: Mapped[list[str]] = json("Compiler and linker command lines.")
     log_sha256: Mapped[str | None] = text_key("The compilers' output; NULL when there was none.")
@@ -447,9 +413,7 @@ class Measurement(Base):
     flush_bytes: Mapped[int] = count("Bytes written between calls to empty the L2 cache; 0: warm.")
     slots: Mapped[int] = count("Number of distinct input sets that a block walks through.")
     order: Mapped[list[str]] = json("For each block `BC` (baseline first) or `CB`.")
-    clocks_before: Mapped[dict[str, Any]] = json(
-        "Clocks, temperature, power, throttle reasons or load before."
-    )
+    clocks_before: Mapped[dict[str, Any]] = json("Clocks, temperature, power, throttling or load before.")
     clocks_after: Mapped[dict[str, Any]] = json("The same after.")
     candidate_samples_ms: Mapped[list[list[float]]] = json("Times of the candidate, a list for each block.")
     baseline_samples_ms: Mapped[list[list[float]]] = json("Times of the baseline, a list for each block.")
@@ -480,9 +444,7 @@ class Retraction(Base):
     __tablename__ = "retractions"
 
     id: Mapped[int] = row_id()
-    verification_id: Mapped[int] = mapped_column(
-        ForeignKey("verifications.id"), index=True, comment="The verification."
-    )
+    verification_id: Mapped[int] = reference("verifications.id", "The verification.", index=True)
     counts: Mapped[bool] = boolean("False: retracted. True: the retraction was taken back.")
     reason: Mapped[str] = any_text("The reason, in the words of the person who gave it.")
     created: Mapped[str] = created_at()
@@ -495,23 +457,15 @@ class Reported(Base):
     __tablename__ = "reported_results"
 
     id: Mapped[int] = row_id()
-    attempt_id: Mapped[int] = mapped_column(
-        ForeignKey("attempts.id"), index=True, comment="The attempt that holds the program."
-    )
+    attempt_id: Mapped[int] = reference("attempts.id", "The attempt that holds the program.", index=True)
     source: Mapped[str] = any_text("The file below the folder that was imported, or the line of a file.")
     said_in: Mapped[str | None] = any_text("The file that makes the claim; NULL where nothing is claimed.")
-    compiled: Mapped[bool | None] = boolean(
-        "Whether the program compiled, as claimed; NULL: nothing is claimed."
-    )
-    correct: Mapped[bool | None] = boolean(
-        "Whether the program was correct, as claimed; NULL: nothing is claimed."
-    )
+    compiled: Mapped[bool | None] = boolean("Whether it compiled, as claimed; NULL: nothing is claimed.")
+    correct: Mapped[bool | None] = boolean("Whether it was correct, as claimed; NULL: nothing is claimed.")
     runtime_ms: Mapped[float | None] = number("Time of one call of the candidate, as claimed.")
     baseline_ms: Mapped[float | None] = number("Time of one call of the reference, as claimed.")
     speedup: Mapped[float | None] = number("The speedup as claimed, else `baseline_ms` over `runtime_ms`.")
-    device: Mapped[str | None] = any_text(
-        "The device that the program was measured on, in the words of the claim."
-    )
+    device: Mapped[str | None] = any_text("The device that it was measured on, in the words of the claim.")
     raw_sha256: Mapped[str | None] = text_key("The claim as it was written, as JSON.")
     created: Mapped[str] = created_at()
 
@@ -523,16 +477,10 @@ class Audit(Base):
     __tablename__ = "audits"
 
     id: Mapped[int] = row_id()
-    began: Mapped[str] = mapped_column(
-        UtcTime, comment="When the audit began (UTC, ISO 8601): equal for all results of one command."
-    )
+    began: Mapped[str] = created_at("When the audit began (UTC, ISO 8601): one moment for all results of it.")
     seed: Mapped[int | None] = count("The seed by which the results were drawn; NULL where all were taken.")
-    verification_id: Mapped[int] = mapped_column(
-        ForeignKey("verifications.id"), index=True, comment="The verification that ranked."
-    )
-    reproduction_id: Mapped[int | None] = mapped_column(
-        ForeignKey("verifications.id"), comment="The new verification; NULL where nothing was run."
-    )
+    verification_id: Mapped[int] = reference("verifications.id", "The verification that ranked.", index=True)
+    reproduction_id: Mapped[int | None] = reference("verifications.id", "The new one; NULL: nothing was run.")
     finding: Mapped[str] = keyword(
         "`same` or `faster`: the result held. `ambiguous` or `not_comparable`: undecided. Any "
         "other: it did not hold."
@@ -557,12 +505,10 @@ class ScoreCell(Base):
 
     __tablename__ = "score_cells"
 
-    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True, comment="The run.")
-    problem: Mapped[int] = mapped_column(ForeignKey("problems.id"), primary_key=True, comment="The problem.")
+    run_id: Mapped[int] = reference("runs.id", "The run.", primary_key=True)
+    problem: Mapped[int] = reference("problems.id", "The problem.", primary_key=True)
     chunk: Mapped[int] = position_key("Number of the sample divided by 1,024.")
-    packed: Mapped[bytes] = mapped_column(
-        LargeBinary, comment="Records in the layout of `db/scores/packing.py`."
-    )
+    packed: Mapped[bytes] = mapped_column(LargeBinary, comment="Records as `db/scores/packing.py` has them.")
 
 
 class ScoreChange(Base):
@@ -571,8 +517,8 @@ class ScoreChange(Base):
 
     __tablename__ = "score_changes"
 
-    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True, comment="The run.")
-    problem: Mapped[int] = mapped_column(ForeignKey("problems.id"), primary_key=True, comment="The problem.")
+    run_id: Mapped[int] = reference("runs.id", "The run.", primary_key=True)
+    problem: Mapped[int] = reference("problems.id", "The problem.", primary_key=True)
     sample: Mapped[int] = position_key("The sample.")
 
 
@@ -581,9 +527,7 @@ class CurrentPolicy(Base):
 
     __tablename__ = "current_policy"
 
-    policy: Mapped[str] = mapped_column(
-        AnyText, primary_key=True, comment="The policy, as verifications have it."
-    )
+    policy: Mapped[str] = any_text("As verifications have it.", primary_key=True)
 
 
 class RunTag(Base):
@@ -591,8 +535,8 @@ class RunTag(Base):
 
     __tablename__ = "run_tags"
 
-    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True, comment="The run.")
-    tag: Mapped[str] = mapped_column(AnyText, primary_key=True, comment="The word.")
+    run_id: Mapped[int] = reference("runs.id", "The run.", primary_key=True)
+    tag: Mapped[str] = any_text("The word.", primary_key=True)
     created: Mapped[str] = created_at()
 
 

@@ -23,9 +23,9 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from kernelproof.db import backend
-from kernelproof.db.backend import BUSY, BUSY_MS, PATIENCE_S, Access, Listener, NotFree
+from kernelproof.db.backend import BUSY, BUSY_MS, PATIENCE_S, Access, DatabaseBackend, Listener, NotFree
 from kernelproof.db.sqlite import LOCKED, original
-from kernelproof.errors import MachineError, StoreError, UsageError, install_command
+from kernelproof.errors import StoreError, UsageError
 from kernelproof.workspace import ServerDatabase
 
 _LOCKED_STATES = {"55P03", "40P01", "40001"}
@@ -47,10 +47,7 @@ _DENIED = (
         r"pg_hba\.conf",
         "does not let this user in from here with these SSL settings; ask for a line in pg_hba.conf",
     ),
-    (
-        r"password authentication failed|no password supplied|fe_sendauth",
-        _REFUSED,
-    ),
+    (r"password authentication failed|no password supplied|fe_sendauth", _REFUSED),
     (r'role ".*" does not exist', "knows no such user; createuser makes one"),
     (r'database ".*" does not exist', _MISSING),
 )
@@ -106,7 +103,6 @@ def is_full(error: BaseException) -> bool:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the server says that it ended the connection."""
     return _state(error).startswith(_LOST_STATES)
 
 
@@ -146,7 +142,6 @@ def _undone(error: BaseException) -> str | None:
 
 
 def _state(error: BaseException) -> str:
-    """The error's SQLSTATE; empty where it has none."""
     return getattr(original(error), "sqlstate", None) or ""
 
 
@@ -267,8 +262,6 @@ class Notifier:
         self._wake.set()
 
     def _send(self) -> None:
-        import psycopg
-
         connection: Any = None
         while self._wake.wait():
             self._wake.clear()
@@ -292,8 +285,6 @@ class ServerListener:
 
     def wait(self, seconds: float, stop: threading.Event) -> None:
         """Also returns where the connection was lost or made: notifications may have been missed."""
-        import psycopg
-
         ends = time.monotonic() + seconds
         try:
             if self._connection is None:
@@ -308,7 +299,6 @@ class ServerListener:
             stop.wait(min(seconds, AGAIN_S))
 
     def close(self) -> None:
-        """Ends its connection."""
         with suppress(Exception):
             if self._connection is not None:
                 self._connection.close()
@@ -324,20 +314,19 @@ CONNECT_S = 10
 """How long a connection may take, unless the address says otherwise."""
 
 
-class Server:
+class Server(DatabaseBackend):
     """A database of a PostgreSQL server, in the schema that its search path names first."""
 
     fixed = False
 
     def __init__(self, place: ServerDatabase) -> None:
-        """Raises MachineError without the driver, UsageError for an address that makes no sense."""
-        self.place = place
+        """Raises UsageError for an address that makes no sense."""
+        self.place: ServerDatabase = place
         self.engine = _engine(place)
         self._reached = False
         self._notifier = Notifier(self._connect)
 
     def explained(self) -> AbstractContextManager[None]:
-        """Errors of the server and of the way to it become StoreError."""
         return explained(self.place)
 
     def obstacle(self, error: BaseException) -> str | None:
@@ -345,7 +334,6 @@ class Server:
         return obstacle(error, reached=self._reached)
 
     def version(self, connection: Connection) -> str | None:
-        """The migration the database is at; None for an empty one."""
         schema, encoding = connection.exec_driver_sql(
             "SELECT current_schema(), current_setting('server_encoding')"
         ).one()
@@ -375,9 +363,6 @@ class Server:
             )
         return str(connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar())
 
-    def before_migrating(self) -> None:
-        """Nothing."""
-
     def mark(self, connection: Connection) -> None:
         """By a comment on the table of the version, which alembic itself would make too narrow."""
         connection.exec_driver_sql(
@@ -390,19 +375,13 @@ class Server:
         """From now on a server that is away is waited for: it may start anew."""
         self._reached = True
 
-    def require(self) -> None:
-        """Nothing: a server that is gone says so itself."""
-
     def take_turn(self, connection: Connection) -> None:
-        """By the lock of writing transactions."""
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
 
     def notify(self, channel: str) -> None:
-        """By NOTIFY, in a transaction and a thread of its own."""
         self._notifier.notify(channel)
 
     def listener(self, channel: str) -> Listener:
-        """By LISTEN, on a connection of its own."""
         return ServerListener(self._connect, channel)
 
     def _connect(self) -> Any:
@@ -419,20 +398,11 @@ def _engine(place: ServerDatabase) -> Engine:
     except ValueError:
         raise UsageError(f"the port of {place} is not a number") from None
     usual = {"connect_timeout": CONNECT_S, "application_name": "kernelproof"}
-    try:
-        arguments: dict[str, Any] = {"client_encoding": "utf8"}
-        arguments |= {name: value for name, value in (usual | TCP).items() if name not in url.query}
-        # A server takes 100 connections, usually, from all processes together.
-        engine = create_engine(
-            *(url,),
-            connect_args=arguments,
-            pool_size=2,
-            max_overflow=6,
-            pool_timeout=PATIENCE_S,
-            pool_pre_ping=True,
-        )
-    except ImportError:
-        raise MachineError(f"PostgreSQL needs its driver: {install_command('postgresql')}") from None
+    arguments: dict[str, Any] = {"client_encoding": "utf8"}
+    arguments |= {name: value for name, value in (usual | TCP).items() if name not in url.query}
+    # A server takes 100 connections, usually, from all processes together.
+    pool: dict[str, Any] = {"pool_size": 2, "max_overflow": 6, "pool_timeout": PATIENCE_S}
+    engine = create_engine(url, connect_args=arguments, pool_pre_ping=True, **pool)
     watch(engine, place)
     event.listen(engine, "begin", _on_begin)
     return engine

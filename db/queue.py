@@ -42,7 +42,7 @@ from kernelproof.db import loading
 from kernelproof.db.attempts import Finished, add_finished
 from kernelproof.db.backend import Listener
 from kernelproof.db.columns import clock
-from kernelproof.db.connection import Database
+from kernelproof.db.connection import Database, change_transaction
 from kernelproof.db.evaluations import ENDED, LEASE_S, LEASED, WAITING, WORK, State
 from kernelproof.db.gpus import LeasedGpu, is_held
 from kernelproof.db.leases import is_gone
@@ -57,8 +57,6 @@ ALONE_AFTER = 2
 
 @dataclass(frozen=True)
 class LeasedJob:
-    """A job that a daemon holds under a lease."""
-
     id: str
     token: int
     problem: Problem
@@ -73,8 +71,6 @@ class LeasedJob:
 
 @dataclass(frozen=True)
 class WorkerCapabilities:
-    """Which jobs a daemon can do."""
-
     role: Role
     backends: tuple[str, ...]
     """Those whose candidates it can build or judge."""
@@ -86,7 +82,6 @@ class WorkerCapabilities:
 
     @property
     def accepts(self) -> tuple[tuple[State, str], ...]:
-        """The states and backends of the jobs that it takes."""
         builds, rest = split_by_build(self.backends)
         if self.role is Role.BUILD:
             return tuple(("queued", name) for name in builds)
@@ -103,8 +98,6 @@ def split_by_build(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True)
 class NoResult:
-    """Why a job ended without a result."""
-
     reason: str
     infrastructure: bool
     """Whether our side failed, and not the request."""
@@ -131,8 +124,10 @@ class JobQueue:
             return False
         return bool(self._database.read(lambda session: session.connection().execute(query).scalar()))
 
+    @change_transaction
     def take(
         self,
+        session: Session,
         owner: str,
         most: int,
         capabilities: WorkerCapabilities,
@@ -147,16 +142,12 @@ class JobQueue:
         daemon gets nothing while it is next.
         """
         state = capabilities.leased_state
-
-        def take(session: Session) -> list[LeasedJob]:
-            now = clock(session)
-            limit = fair_share(session, owner, most, capabilities, now)
-            rows = [row for kind in capabilities.accepts for row in _next_rows(session, *kind, limit, now)]
-            rows.sort(key=lambda row: (-row[0].priority, row[0].submitted, row[0].id))
-            chosen = _leasable_together(rows[:limit], busy)
-            return _lease(session, chosen, state, owner, now, lease_s)
-
-        return self._database.change(take)
+        now = clock(session)
+        limit = fair_share(session, owner, most, capabilities, now)
+        rows = [row for kind in capabilities.accepts for row in _next_rows(session, *kind, limit, now)]
+        rows.sort(key=lambda row: (-row[0].priority, row[0].submitted, row[0].id))
+        chosen = _leasable_together(rows[:limit], busy)
+        return _lease(session, chosen, state, owner, now, lease_s)
 
     def renew(self, owner: str, held: Mapping[str, int], lease_s: float = LEASE_S) -> set[str]:
         """Renews a daemon's leases on `held` (id to token), and returns the ids that it has lost."""
@@ -329,7 +320,6 @@ def _counted(session: Session, state: State, name: str, enough: int) -> int:
 
 
 _JobRow = tuple[Evaluation, ProblemRow]
-"""An evaluation and its problem, to read."""
 
 
 @cache
@@ -364,7 +354,6 @@ _LEASE = (
     .values({name: bindparam(name) for name in ("state", "owner", "token", "leased", "started")})
 )
 _ABOVE_ALL = 1 << 31
-"""Above every priority."""
 
 
 def _next_rows(session: Session, state: State, name: str, most: int, now: float) -> list[_JobRow]:
@@ -468,7 +457,6 @@ def _lose(session: Session, which: ColumnElement[bool], now: float) -> int:
 
 
 def _origin() -> ColumnElement[str]:
-    """The state in which a job was taken."""
     e = Evaluation
     return case((and_(e.state == "running", e.built.is_not(None)), "built"), else_="queued")
 

@@ -29,7 +29,6 @@ from kernelproof.version import policy_of
 
 
 def run_row(session: Session, settings: RunSettings) -> int:
-    """The run of these settings, made when it is not there."""
     columns = settings.model_dump(
         include={"name", "kind", "model", "base_url", "template", "template_sha256", "turns"}
     )
@@ -72,13 +71,11 @@ def problem_row(session: Session, problem: Problem) -> int:
 
 
 def problem_number(session: Session, problem_id: str, sha256: str) -> int:
-    """The row of the problem with this id and source, which must be there."""
     p = models.Problem
     return session.scalars(select(p.id).where(p.problem_id == problem_id, p.sha256 == sha256)).one()
 
 
 def prompt_row(session: Session, prompt: Prompt) -> int:
-    """The prompt's row, made when it is not there."""
     columns = {
         "sha256": prompt.sha256,
         "template": prompt.template,
@@ -108,7 +105,6 @@ def response_row(session: Session, response: Response) -> models.Response:
 
 
 def candidate_row(session: Session, attempt_id: int, extraction: Extraction) -> models.Candidate:
-    """What an extraction found."""
     start, end = extraction.span or (None, None)
     return models.Candidate(
         attempt_id=attempt_id,
@@ -124,7 +120,6 @@ def candidate_row(session: Session, attempt_id: int, extraction: Extraction) -> 
 
 
 def environment_row(session: Session, environment: Environment) -> int:
-    """The environment's row, made when it is not there."""
     gpu = environment.gpu
     columns = environment.model_dump(
         include={"driver", "cuda", "torch", "python", "nvcc", "cxx", "cpu", "host_sha256", "kernelproof"}

@@ -22,8 +22,6 @@ from kernelproof.types.reproduction import ReportedResult
 
 
 class Imported(NamedTuple):
-    """A program to store."""
-
     problem: Problem
     response: Response
     extraction: Extraction
@@ -31,8 +29,6 @@ class Imported(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Where a program is stored."""
-
     attempt_id: int
     new: bool
     """False when it was there before."""
@@ -95,7 +91,6 @@ def _begin(session: Session, run_id: int, problem: int, item: Imported) -> int:
 
 
 def _values(session: Session, reported: ReportedResult) -> dict[str, Any]:
-    """The columns of a report, but for its attempt and its time."""
     raw = None if reported.raw is None else json.dumps(reported.raw, sort_keys=True)
     return {**reported.model_dump(exclude={"raw"}), "raw_sha256": keep_optional(session, raw)}
 
@@ -127,26 +122,20 @@ _REPORTED = Reading(
 
 
 def of_row(row: Reported, texts: Library) -> ReportedResult:
-    """A stored row."""
     facts = {name: getattr(row, name) for name in _COLUMNS if name != "raw_sha256"}
     return ReportedResult(**facts, raw=texts.get_json(row.raw_sha256, "claim", None))
 
 
 class AuditResult(NamedTuple):
-    """The newest audit of a verification."""
-
     finding: Finding
     created: str
 
 
 class Audits:
-    """The audits of a database."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def record(self, began: str, seed: int | None, verification_id: int, found: Reproduction) -> None:
-        """Keeps what an audit that began then found of a verification."""
         row = Audit(
             began=began,
             seed=seed,

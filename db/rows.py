@@ -39,7 +39,6 @@ class Reading:
         return [tuple(_made(names, key, row[start:end]) for names, key, start, end in cuts) for row in found]
 
     def objects(self, session: Session, values: Mapping[str, Any]) -> list[Any]:
-        """The objects of the only table."""
         return [only for (only,) in self.rows(session, values)]
 
 
@@ -183,7 +182,6 @@ class Library:
             return otherwise
 
     def note(self, alteration: str) -> None:
-        """Remembers an alteration, once."""
         self._alterations[alteration] = None
 
     def __iter__(self) -> Iterator[str]:

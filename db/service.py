@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db.columns import clock, utc_now
-from kernelproof.db.connection import Database
+from kernelproof.db.connection import Database, change_transaction, read_transaction, write_transaction
 from kernelproof.db.evaluations import LEASE_S, Evaluations
 from kernelproof.db.gpus import Gpus
 from kernelproof.db.queue import JobQueue
@@ -23,8 +23,6 @@ FORGOTTEN_S = 86_400.0
 
 
 class StoredWorker(FrozenRecord):
-    """One worker, as of its last sign of life."""
-
     owner: str
     """Machine and process."""
     role: str
@@ -33,7 +31,6 @@ class StoredWorker(FrozenRecord):
     """Backends that it takes, separated by commas."""
     device: str
     places: int
-    """Evaluations that it has at once."""
     running: int
     done: int
     silent_s: float
@@ -43,51 +40,38 @@ class StoredWorker(FrozenRecord):
     gpu: str | None
     """UUID of the one GPU that it measures on."""
     waits: str | None
-    """Why it takes no evaluations now."""
 
 
 class Workers:
-    """The workers in a database."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def report(self, owner: str, **facts: str | int | None) -> None:
+    @change_transaction
+    def report(self, session: Session, /, owner: str, **facts: str | int | None) -> None:
         """A sign of life. `facts`: the columns `role`, `backend`, `device`, `places`, `running`, `done`,
         `gpu` and `waits`."""
+        now = clock(session)
+        session.execute(delete(Worker).where(Worker.renewed < now - FORGOTTEN_S))
+        row = session.get(Worker, owner)
+        if row is None:
+            session.add(Worker(owner=owner, created=utc_now(), renewed=now, ended=None, **facts))
+            return
+        row.renewed, row.ended = now, None
+        for name, value in facts.items():
+            setattr(row, name, value)
 
-        def report(session: Session) -> None:
-            now = clock(session)
-            session.execute(delete(Worker).where(Worker.renewed < now - FORGOTTEN_S))
-            row = session.get(Worker, owner)
-            if row is None:
-                session.add(Worker(owner=owner, created=utc_now(), renewed=now, ended=None, **facts))
-                return
-            row.renewed, row.ended = now, None
-            for name, value in facts.items():
-                setattr(row, name, value)
+    @change_transaction
+    def end(self, session: Session, owner: str) -> None:
+        row = session.get(Worker, owner)
+        if row is not None:
+            row.ended, row.running = utc_now(), 0
 
-        self._database.change(report)
-
-    def end(self, owner: str) -> None:
-        """The worker ended by itself."""
-
-        def end(session: Session) -> None:
-            row = session.get(Worker, owner)
-            if row is not None:
-                row.ended, row.running = utc_now(), 0
-
-        self._database.change(end)
-
-    def all(self) -> Sequence[StoredWorker]:
+    @read_transaction
+    def all(self, session: Session) -> Sequence[StoredWorker]:
         """Those of the last day, the newest sign of life first."""
-
-        def query(session: Session) -> list[StoredWorker]:
-            now = clock(session)
-            rows = session.scalars(select(Worker).order_by(Worker.renewed.desc(), Worker.owner))
-            return [_worker_view(row, now) for row in rows]
-
-        return self._database.read(query)
+        now = clock(session)
+        rows = session.scalars(select(Worker).order_by(Worker.renewed.desc(), Worker.owner))
+        return [_worker_view(row, now) for row in rows]
 
 
 def _worker_view(row: Worker, now: float) -> StoredWorker:
@@ -105,8 +89,6 @@ PREFIX = "kp_"
 
 
 class StoredCaller(FrozenRecord):
-    """A caller that has, or had, a token."""
-
     name: str
     quota: int | None
     """Most evaluations that may wait or run; None: no limit."""
@@ -115,8 +97,6 @@ class StoredCaller(FrozenRecord):
 
 
 class Callers:
-    """The callers in a database."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -137,36 +117,29 @@ class Callers:
         self._database.write(add)
         return token
 
-    def revoke(self, name: str) -> None:
+    @write_transaction
+    def revoke(self, session: Session, name: str) -> None:
         """The caller's token is accepted no more. Raises UsageError where there is none."""
+        row = session.get(Caller, name)
+        if row is None or row.revoked is not None:
+            known = [each.name for each in self._all(session) if each.revoked is None]
+            there = f"callers with a token: {', '.join(known)}" if known else "no caller has a token"
+            raise UsageError(f"caller {name!r} has no token; {there}")
+        row.revoked = utc_now()
 
-        def revoke(session: Session) -> None:
-            row = session.get(Caller, name)
-            if row is None or row.revoked is not None:
-                known = [each.name for each in self._all(session) if each.revoked is None]
-                there = f"callers with a token: {', '.join(known)}" if known else "no caller has a token"
-                raise UsageError(f"caller {name!r} has no token; {there}")
-            row.revoked = utc_now()
-
-        self._database.write(revoke)
-
-    def with_token(self, token: str) -> StoredCaller | None:
+    @read_transaction
+    def with_token(self, session: Session, token: str) -> StoredCaller | None:
         """Whose token it is; None for one that is not accepted."""
         c = Caller
         wanted = select(c).where(c.token_sha256 == sha256_text(token), c.revoked.is_(None))
-
-        def query(session: Session) -> StoredCaller | None:
-            row = session.scalar(wanted)
-            return None if row is None else _view(row)
-
-        return self._database.read(query)
+        row = session.scalar(wanted)
+        return None if row is None else _view(row)
 
     def all(self) -> Sequence[StoredCaller]:
         """All of them, by name, revoked ones too."""
         return self._database.read(lambda session: [_view(row) for row in self._all(session)])
 
     def count(self) -> int:
-        """How many have a token that is accepted."""
         wanted = select(func.count()).where(Caller.revoked.is_(None))
         return int(self._database.read(lambda session: session.scalar(wanted)) or 0)
 

@@ -30,22 +30,17 @@ _SAMPLE = ("run_id", "problem", "sample")
 
 @dataclass(frozen=True)
 class View:
-    """A view of the schema."""
-
     name: str
     meaning: str
     columns: dict[str, str]
-    """Each column's meaning, in their order."""
     query: str
 
     @property
     def statement(self) -> str:
-        """The SQL statement that creates it."""
         return f"CREATE VIEW {self.name} AS {self.query}"
 
 
 def _same(one: str, other: str, columns: Iterable[str]) -> str:
-    """The condition that some columns of two tables are equal."""
     return " AND ".join(f"{one}.{column} = {other}.{column}" for column in columns)
 
 
@@ -328,6 +323,5 @@ def drop_views(connection: Connection) -> None:
 
 
 def make_views(connection: Connection) -> None:
-    """Creates all views."""
     for view in VIEWS:
         connection.exec_driver_sql(view.statement)

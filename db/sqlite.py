@@ -15,7 +15,7 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
-from kernelproof.db.backend import BUSY, BUSY_MS, Access, Listener
+from kernelproof.db.backend import BUSY, BUSY_MS, Access, DatabaseBackend, Listener
 from kernelproof.errors import NothingStored, StoreError
 
 ROOM_BYTES = 64 << 10
@@ -83,7 +83,7 @@ LOOK_S = 0.005
 """Seconds between two looks of a listener, which take some microseconds each."""
 
 
-class SqliteFile:
+class SqliteFile(DatabaseBackend):
     """A file with a write-ahead log. Transactions that write are `BEGIN IMMEDIATE`."""
 
     def __init__(self, path: Path, *, fixed: bool = False, any_text: bool = False) -> None:
@@ -91,7 +91,7 @@ class SqliteFile:
 
         `any_text`: texts that are not UTF-8, as an edited file may hold them, are read with surrogates.
         """
-        self.place = path
+        self.place: Path = path
         self.fixed = fixed
         self.engine = _engine(path, fixed)
         if any_text:
@@ -100,15 +100,12 @@ class SqliteFile:
         """Device and inode of the file that was opened."""
 
     def explained(self) -> AbstractContextManager[None]:
-        """Errors of SQLite and of the file system become StoreError."""
         return explained(self.place)
 
     def obstacle(self, error: BaseException) -> str | None:
-        """Another process holds a lock."""
         return BUSY if is_busy(error) else None
 
     def version(self, connection: Connection) -> str | None:
-        """The migration the file is at; None for an empty file."""
         names = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars()
         tables = set(names)
         if not tables:
@@ -129,21 +126,12 @@ class SqliteFile:
             driver.execute("PRAGMA journal_mode=WAL")
 
     def mark(self, connection: Connection) -> None:
-        """By its application id."""
         connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
 
     def opened(self) -> None:
-        """Remembers which file it is."""
         self._file = _identity(self.place)
 
-    def take_turn(self, connection: Connection) -> None:
-        """Nothing: whoever changes a file is alone."""
-
-    def notify(self, channel: str) -> None:
-        """Nothing: each commit is seen."""
-
     def listener(self, channel: str) -> Listener:
-        """Of every commit, whatever it was for."""
         return _FileListener(self.place)
 
     def require(self) -> None:
@@ -174,7 +162,6 @@ class _FileListener:
         self._seen = seen
 
     def close(self) -> None:
-        """Closes the file."""
         self._connection.close()
 
     def _version(self) -> int:

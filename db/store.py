@@ -17,7 +17,7 @@ from kernelproof.db import attempts, leases, loading, models, records, reported
 from kernelproof.db.attempts import Finished, add_finished
 from kernelproof.db.batches import Batches, ServerBatchJournal, Tags, runs_named
 from kernelproof.db.columns import utc_now
-from kernelproof.db.connection import Database, open_database
+from kernelproof.db.connection import Database, open_database, write_transaction
 from kernelproof.db.leases import Leases
 from kernelproof.db.loading import Newest
 from kernelproof.db.models import Retraction
@@ -72,10 +72,17 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.leases = Leases(database)
+        self.batches = Batches(database)
+        self.server_batches = ServerBatchJournal(database)
+        self.scores = ScoreQueries(database)
+        self.newest = Newest(database)
+        self.audits = Audits(database)
+        self.service = ServiceData(database)
+        self.tags = Tags(database)
 
     @property
     def place(self) -> DatabasePlace:
-        """The SQLite file, or the database on a server."""
         return self._database.place
 
     @property
@@ -97,48 +104,7 @@ class Store:
         """Closes the file. The store must not be used afterwards."""
         self._database.close()
 
-    @property
-    def leases(self) -> Leases:
-        """Who is at work on which question."""
-        return Leases(self._database)
-
-    @property
-    def batches(self) -> Batches:
-        """The commands that asked or judged."""
-        return Batches(self._database)
-
-    @property
-    def server_batches(self) -> ServerBatchJournal:
-        """The batches that models' servers were handed."""
-        return ServerBatchJournal(self._database)
-
-    @property
-    def scores(self) -> ScoreQueries:
-        """The scores that leaderboard, pages and exports show."""
-        return ScoreQueries(self._database)
-
-    @property
-    def newest(self) -> Newest:
-        """The newest attempts, and whether anything is new."""
-        return Newest(self._database)
-
-    @property
-    def audits(self) -> Audits:
-        """Audits of results that ranked."""
-        return Audits(self._database)
-
-    @property
-    def service(self) -> ServiceData:
-        """The evaluation service's queue, callers and workers."""
-        return ServiceData(self._database)
-
-    @property
-    def tags(self) -> Tags:
-        """Words that people put on runs."""
-        return Tags(self._database)
-
     def begin_run(self, settings: RunSettings) -> int:
-        """The id of the run with these settings, which is made when there is none."""
         return self._database.write(lambda session: records.run_row(session, settings))
 
     def add_problem(self, problem: Problem) -> None:
@@ -182,7 +148,6 @@ class Store:
         return self._database.read(lambda session: attempts.usage_of(session, model))
 
     def attempts_of(self, run_id: int) -> dict[AttemptKey, AttemptState]:
-        """How far each attempt of a run has come."""
         return self._database.read(lambda session: attempts.states(session, run_id))
 
     def attempts_by_content(self, run_id: int, text_sha256: str | None = None) -> dict[Content, list[int]]:
@@ -205,8 +170,10 @@ class Store:
             lambda session: attempts.begin(session, run_id, key, prompt, parent_id).id
         )
 
+    @write_transaction
     def lease_attempt(
         self,
+        session: Session,
         run_id: int,
         key: AttemptKey,
         prompt: Prompt,
@@ -222,15 +189,10 @@ class Store:
         Where the lease is granted and another attempt has an answer to the same question, this attempt has
         it from then on.
         """
-
-        def lease(session: Session) -> AttemptLease:
-            row = attempts.begin(session, run_id, key, prompt, parent_id, question_key, plan)
-            return attempts.lease(session, row, owner)
-
-        return self._database.write(lease)
+        row = attempts.begin(session, run_id, key, prompt, parent_id, question_key, plan)
+        return attempts.lease(session, row, owner)
 
     def lease_stored(self, attempt_id: int, owner: str) -> AttemptLease:
-        """Takes the lease on an attempt that is there, to judge it again."""
         return self._database.write(
             lambda session: attempts.lease(session, session.get_one(models.Attempt, attempt_id), owner)
         )
@@ -261,30 +223,24 @@ class Store:
         """
         return self._database.write(lambda session: reported.add(session, settings, items))
 
-    def record_response(self, attempt_id: int, response: Response) -> None:
+    @write_transaction
+    def record_response(self, session: Session, attempt_id: int, response: Response) -> None:
         """Appends an answer; call it before anything is parsed. The first answer of an attempt counts: one
         that comes later is kept, and paid for, and changes nothing.
         """
-
-        def record(session: Session) -> None:
-            attempts.append(session, attempt_id, records.response_row(session, response))
-
-        self._database.write(record)
+        attempts.append(session, attempt_id, records.response_row(session, response))
 
     def record_provider_error(self, attempt_id: int, message: str, *, retriable: bool | None = None) -> None:
         """Appends what the provider said instead of an answer, and whether asking again can help."""
         error = models.Response(error=message, retriable=retriable)
         self._database.write(lambda session: attempts.append(session, attempt_id, error))
 
-    def record_extraction(self, attempt_id: int, extraction: Extraction) -> None:
+    @write_transaction
+    def record_extraction(self, session: Session, attempt_id: int, extraction: Extraction) -> None:
         """Appends what extraction found, unless the newest row says the same."""
-
-        def record(session: Session) -> None:
-            newest = loading.newest_candidate(session, attempt_id)
-            if newest is None or loading.extraction_of(newest, Library(session)) != extraction:
-                session.add(records.candidate_row(session, attempt_id, extraction))
-
-        self._database.write(record)
+        newest = loading.newest_candidate(session, attempt_id)
+        if newest is None or loading.extraction_of(newest, Library(session)) != extraction:
+            session.add(records.candidate_row(session, attempt_id, extraction))
 
     def record_verification(
         self,
@@ -301,21 +257,20 @@ class Store:
             lambda session: records.verification_rows(session, attempt_id, verification, kind, reused_from)
         )
 
-    def finish_attempt(self, attempt_id: int, status: Status, owner: str | None = None) -> None:
+    @write_transaction
+    def finish_attempt(
+        self, session: Session, attempt_id: int, status: Status, owner: str | None = None
+    ) -> None:
         """Sets how the attempt ended; a retried attempt may end anew. Frees the lease that `owner` has on it.
 
         Raises UsageError when there is no such attempt.
         """
-
-        def finish(session: Session) -> None:
-            row = session.get(models.Attempt, attempt_id)
-            if row is None:
-                raise UsageError(f"there is no attempt {attempt_id}")
-            row.status, row.finished = status, utc_now()
-            if owner is not None:
-                leases.give_back(session, attempts.lease_key(row), owner)
-
-        self._database.write(finish)
+        row = session.get(models.Attempt, attempt_id)
+        if row is None:
+            raise UsageError(f"there is no attempt {attempt_id}")
+        row.status, row.finished = status, utc_now()
+        if owner is not None:
+            leases.give_back(session, attempts.lease_key(row), owner)
 
     def load_attempt(self, attempt_id: int) -> StoredAttempt:
         """Everything stored about an attempt, with what was altered since.
@@ -336,26 +291,23 @@ class Store:
         same = [(k.turn, s.id) for k, s in states if (k.problem_id, k.problem_sha256, k.sample) == one]
         return list(self.load_attempts(number for _, number in sorted(same)))
 
-    def retract(self, verification_id: int, reason: str, *, counts: bool = False) -> bool:
+    @write_transaction
+    def retract(self, session: Session, verification_id: int, reason: str, *, counts: bool = False) -> bool:
         """Says that a verification no longer counts, or with `counts` that it does again. It stays readable.
         The verification that it repeats, and all that repeat it, change with it.
 
         False when that was said before, and nothing changed. Raises UsageError when there is no such
         verification.
         """
-
-        def retract(session: Session) -> bool:
-            if session.get(models.Verification, verification_id) is None:
-                raise UsageError(f"there is no verification {verification_id}")
-            gone = session.scalar(select(attempts.retracted(literal(verification_id))))
-            if bool(gone) is not counts:
-                return False
-            said = {"counts": counts, "reason": reason, "created": utc_now()}
-            for number in records.alike(session, verification_id):
-                session.add(Retraction(verification_id=number, **said))
-            return True
-
-        return self._database.write(retract)
+        if session.get(models.Verification, verification_id) is None:
+            raise UsageError(f"there is no verification {verification_id}")
+        gone = session.scalar(select(attempts.retracted(literal(verification_id))))
+        if bool(gone) is not counts:
+            return False
+        said = {"counts": counts, "reason": reason, "created": utc_now()}
+        for number in records.alike(session, verification_id):
+            session.add(Retraction(verification_id=number, **said))
+        return True
 
     def latest_attempt_id(self) -> int | None:
         """The attempt begun last; None in an empty store."""

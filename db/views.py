@@ -43,8 +43,6 @@ class AttemptState(FrozenRecord):
 
 
 class AttemptLease(FrozenRecord):
-    """An attempt that was begun, and whether the caller may work on it."""
-
     state: AttemptState
     """How far it is now, whoever brought it there."""
     key: str
@@ -84,29 +82,22 @@ class ModelUsage(FrozenRecord):
     """Tokens and cost of a model's stored answers, of those whose tokens are known."""
 
     answers: int
-    """Answers with known tokens."""
     prompt_bytes: int
     """Of their prompts, in UTF-8."""
     prompt_tokens: int
     completion_tokens: int
     priced: int
-    """Answers with a known cost."""
     cost_usd: float
     """Of these."""
 
 
 class StoredBatch(FrozenRecord):
-    """One command that asked or judged."""
-
     id: int
     name: str | None
-    """The name of its runs."""
     runs: tuple[int, ...]
     """The runs it adds to, one for each model."""
     config: dict[str, Any]
-    """The whole configuration, resolved."""
     progress: dict[str, Any]
-    """How far it was at its last sign of life."""
     created: str
     finished: str | None
     ended: str | None
@@ -143,8 +134,6 @@ class StoredResponse(FrozenRecord):
 
 
 class StoredVerification(FrozenRecord):
-    """One verification with what the store knows about it."""
-
     id: int
     kind: VerificationKind
     created: str
@@ -156,8 +145,6 @@ class StoredVerification(FrozenRecord):
 
 
 class StoredAttempt(FrozenRecord):
-    """Everything stored about one attempt."""
-
     id: int
     run_id: int
     run: RunSettings
@@ -173,7 +160,6 @@ class StoredAttempt(FrozenRecord):
     responses: tuple[StoredResponse, ...]
     """In the order in which they came."""
     extraction: Extraction | None
-    """The newest."""
     verifications: tuple[StoredVerification, ...]
     """In the order in which they were stored."""
     reported: ReportedResult | None = None

@@ -199,7 +199,6 @@ def _quoted(text: str) -> str:
 
 
 SAMPLES = Bounds(1, 1_000_000)
-"""Of each problem."""
 TURNS = Bounds(1, 1_000)
 ROOFLINE_SHARE = Bounds(0, 1, whole=False, above=True)
 CONCURRENCY = Bounds(1, 1_000_000)
@@ -208,10 +207,8 @@ EQUAL_ERRORS = Bounds(1, 1_000_000)
 TIMEOUT_S = Bounds(0, 7 * DAY_S, whole=False, above=True)
 """Of a server's silence."""
 TIME_S = Bounds(0, YEAR_S, whole=False, above=True)
-"""Of a whole command."""
 DOLLARS = Bounds(0, 1e9, whole=False, above=True)
 PRICE = Bounds(0, 1e6, whole=False)
-"""Dollars for a million tokens."""
 TEMPERATURE = Bounds(0, 100, whole=False)
 """Servers differ in how much they allow; none allows less than 0."""
 ANSWER_TOKENS = Bounds(1, 1_000_000_000)
@@ -220,34 +217,28 @@ ALL_TOKENS = Bounds(1, 10**15)
 ATTEMPTS = Bounds(1, 1_000_000_000)
 TRIALS = Bounds(1, 100)
 TUNED = Bounds(1, 100_000)
-"""Combinations of parameters."""
 SEED = Bounds(0, 2**32 - 1)
 CALL_S = Bounds(0, DAY_S, whole=False, above=True)
 """For one call of a candidate."""
 MEASURE_S = Bounds(0, 600, whole=False, above=True)
 LEVEL = Bounds(0, 1_000_000)
-"""Of a problem."""
 NEW_LEVEL = Bounds(1, 1_000_000)
 """Of a problem that is written."""
 CHECK_S = Bounds(1, DAY_S, whole=False)
 """For one problem."""
 DAYS = Bounds(0, 36_500, whole=False)
 ROW = Bounds(1, 2**63 - 1)
-"""Of a table in the database."""
 TOP = Bounds(1, 100_000_000)
-"""Kernels that a leaderboard lists."""
 PORT = Bounds(0, 65_535)
 KERNELS = Bounds(0, 1000)
 """Kernels that have a section in a report."""
 QUEUE = Bounds(1, 10_000_000)
-"""Evaluations that wait or run."""
 LOSSES = Bounds(3, 1_000_000)
 """Of leases on an evaluation: two may be the doing of others that its daemon had, too."""
 WORKER_PLACES = Bounds(0, 10_000)
 """Evaluations that a worker has at once."""
 WORKERS = Bounds(0, 10_000)
 CPUS = Bounds(1, 10_000)
-"""For each worker."""
 
 FIELDS = {
     "temperature": TEMPERATURE,

@@ -30,6 +30,7 @@ from anyio.from_thread import BlockingPortal
 
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.providers.pacing import retry_after
+from kernelproof.wording import encodable
 
 URL = "KERNELPROOF_URL"
 TOKEN = "KERNELPROOF_TOKEN"
@@ -75,7 +76,7 @@ class Candidate:
         given = {
             "problem": self.problem,
             "reference": self.reference,
-            "source": _encodable(self.source),
+            "source": encodable(self.source),
             "settings": self.settings,
             "priority": self.priority,
             "deadline_s": self.deadline_s,
@@ -368,10 +369,6 @@ def _batches(candidates: Iterable[Candidate]) -> Iterator[list[dict[str, Any]]]:
         size += more
     if batch:
         yield batch
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
 
 
 def _evaluated(said: Any) -> Evaluated:

@@ -39,13 +39,21 @@ AA_SECONDS = 10.0
 _SHARED = "a directory with mode 1777 and name it in KERNELPROOF_LOCKS"
 
 
+def _good(name: str, seen: str, remedy: str = "", *, essential: bool = False) -> Diagnosis:
+    return Diagnosis(name=name, ok=True, seen=seen, remedy=remedy, essential=essential)
+
+
+def _bad(name: str, seen: str, remedy: str = "", *, essential: bool = False) -> Diagnosis:
+    return Diagnosis(name=name, ok=False, seen=seen, remedy=remedy, essential=essential)
+
+
 def examine(workspace: Workspace, *, noise: bool, unsafe: bool) -> list[Diagnosis]:
     """Everything `kernelproof doctor` reports, in the order in which it matters."""
     return list(_findings(workspace, noise, unsafe))
 
 
 def _findings(workspace: Workspace, noise: bool, unsafe: bool) -> Iterator[Diagnosis]:
-    yield Diagnosis(name="kernelproof", ok=True, seen=__version__)
+    yield _good("kernelproof", __version__)
     yield from _compilers()
     yield from _gpu()
     yield from _first_calls()
@@ -63,16 +71,10 @@ def _compilers() -> Iterator[Diagnosis]:
     try:
         toolchain = learn_toolchain(cache_directory())
     except KernelproofError as error:
-        yield Diagnosis(
-            name="torch",
-            ok=False,
-            seen=str(error),
-            remedy="install torch 2.11 to 2.13 into this environment",
-            essential=True,
-        )
+        yield _bad("torch", str(error), "install torch 2.11 to 2.13 into this environment", essential=True)
         return
     kind = f"for CUDA {toolchain.torch_cuda}" if toolchain.torch_cuda else "for the CPU only"
-    yield Diagnosis(name="torch", ok=True, seen=f"{toolchain.torch}, {kind}", essential=True)
+    yield _good("torch", f"{toolchain.torch}, {kind}", essential=True)
     for name, cuda in (("c++", False), ("nvcc", True)):
         missing = toolchain.lacks(cuda=cuda)
         seen = (toolchain.nvcc_version if cuda else toolchain.cxx_version) or "found"
@@ -83,26 +85,24 @@ def _gpu() -> Iterator[Diagnosis]:
     if not gpus():
         others = " and ".join(each.name for each in backends.our_backends() if not each.on_gpu)
         remedy = f"the {others} backend works without one; CUDA candidates are built, not run"
-        yield Diagnosis(name="gpu", ok=False, seen="no CUDA device", remedy=remedy)
+        yield _bad("gpu", "no CUDA device", remedy)
         return
     import pynvml
 
     driver = pynvml.nvmlSystemGetDriverVersion()
-    yield Diagnosis(name="gpu", ok=True, seen=f"{len(gpus())} x {gpus()[0].name}, driver {driver}")
+    yield _good("gpu", f"{len(gpus())} x {gpus()[0].name}, driver {driver}")
     for gpu, record in quarantined():
-        yield Diagnosis(
-            name=f"gpu {gpu.index}",
-            ok=False,
-            seen=f"quarantined since {record.since}: {record.reason} ({gpu.uuid})",
-            remedy=f"{_mend(gpu)}; then `kernelproof doctor --lift-quarantine`",
+        yield _bad(
+            f"gpu {gpu.index}",
+            f"quarantined since {record.since}: {record.reason} ({gpu.uuid})",
+            f"{_mend(gpu)}; then `kernelproof doctor --lift-quarantine`",
         )
     for gpu in gpus():
         if errors := _memory_errors(gpu):
-            yield Diagnosis(name=f"gpu {gpu.index}", ok=False, seen=errors, remedy=_mend(gpu))
+            yield _bad(f"gpu {gpu.index}", errors, _mend(gpu))
 
 
 def _first_calls() -> Iterator[Diagnosis]:
-    """Packages that compile kernels when they are first called."""
     for each in backends.our_backends():
         if each.first_call is None:
             continue
@@ -172,12 +172,11 @@ def _kept_cores() -> Diagnosis:
     gpus = counted(len(kept), "GPU")
     if all(share.measured for share in kept):
         seen = f"{sum(len(share.measured) for share in kept)} for {gpus}, the rest for builds"
-        return Diagnosis(name="cores", ok=True, seen=seen)
-    return Diagnosis(
-        name="cores",
-        ok=False,
-        seen=f"{counted(len(mine), 'core')} for {gpus}: builds and measurements share them",
-        remedy="disturbed blocks are repeated, which takes time; with four cores for each GPU two are kept",
+        return _good("cores", seen)
+    return _bad(
+        "cores",
+        f"{counted(len(mine), 'core')} for {gpus}: builds and measurements share them",
+        "disturbed blocks are repeated, which takes time; with four cores for each GPU two are kept",
     )
 
 
@@ -204,7 +203,7 @@ def lift_quarantine(say: Callable[[str], None]) -> list[Diagnosis]:
     `say` is called with the reason for a wait.
     """
     return [_looked_at_again(gpu, say) for gpu, _ in quarantined()] or [
-        Diagnosis(name="quarantine", ok=True, seen="no GPU is quarantined")
+        _good("quarantine", "no GPU is quarantined")
     ]
 
 
@@ -213,24 +212,23 @@ def _looked_at_again(gpu: Gpu, say: Callable[[str], None]) -> Diagnosis:
     with locks.held(gpu.uuid, say):
         trouble = gpu_health.check("cuda:0", environment=environment_for(gpu))
         if trouble is not None:
-            return Diagnosis(name=name, ok=False, seen=f"{gpu} stays: {trouble}", remedy=_mend(gpu))
+            return _bad(name, f"{gpu} stays: {trouble}", _mend(gpu))
         trouble = quarantine.lift(gpu.uuid)
     if trouble is not None:
         remedy = "ask the user who owns that file, or root"
-        return Diagnosis(name=name, ok=False, seen=f"{gpu} passed, but {trouble}", remedy=remedy)
-    return Diagnosis(name=name, ok=True, seen=f"{gpu} passed the canary and may be used again")
+        return _bad(name, f"{gpu} passed, but {trouble}", remedy)
+    return _good(name, f"{gpu} passed the canary and may be used again")
 
 
 def _sandbox(unsafe: bool) -> Diagnosis:
     try:
         confinement = probe(unsafe=unsafe)
     except KernelproofError as error:
-        return Diagnosis(name="sandbox", ok=False, seen=str(error), essential=True)
+        return _bad("sandbox", str(error), essential=True)
     stronger = "; ".join(confinement.refusals)
-    return Diagnosis(
-        name="sandbox",
-        ok=True,
-        seen=f"tier {confinement.tier}",
+    return _good(
+        "sandbox",
+        f"tier {confinement.tier}",
         remedy=f"stronger tiers were refused: {stronger}" if stronger else "",
         essential=True,
     )
@@ -258,37 +256,34 @@ def _database(workspace: Workspace) -> Diagnosis:
     try:
         store = open_if_there(workspace.database)
         if store is None:
-            return Diagnosis(name="database", ok=True, seen=f"{workspace.database} (made by the first run)")
+            return _good("database", f"{workspace.database} (made by the first run)")
         with store:
             last = store.latest_attempt_id()
     except KernelproofError as error:
-        return Diagnosis(name="database", ok=False, seen=str(error))
-    return Diagnosis(name="database", ok=True, seen=f"{workspace.database}, {counted(last or 0, 'attempt')}")
+        return _bad("database", str(error))
+    return _good("database", f"{workspace.database}, {counted(last or 0, 'attempt')}")
 
 
 def _endpoint() -> Diagnosis:
     base = os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1").rstrip("/")
     key = os.environ.get("OPENAI_API_KEY")
     if not key and "OPENAI_BASE_URL" not in os.environ:
-        return Diagnosis(
-            name="model",
-            ok=False,
-            seen="no OPENAI_API_KEY and no OPENAI_BASE_URL",
-            remedy="set them to ask a real model; replay:demo needs neither",
+        return _bad(
+            "model",
+            "no OPENAI_API_KEY and no OPENAI_BASE_URL",
+            "set them to ask a real model; replay:demo needs neither",
         )
     request = urllib.request.Request(f"{base}/models", headers={"Authorization": f"Bearer {key or 'none'}"})
     try:
         with urllib.request.urlopen(request, timeout=10) as reply:
-            return Diagnosis(name="model", ok=True, seen=f"{base} answers ({reply.status})")
+            return _good("model", f"{base} answers ({reply.status})")
     except urllib.error.HTTPError as error:
         seen = f"{base}: {error.code} {error.reason}"
         what = "the key in OPENAI_API_KEY" if error.code in (401, 403) else "the address (most end in /v1)"
-        return Diagnosis(name="model", ok=False, seen=seen, remedy=f"check {what}")
+        return _bad("model", seen, f"check {what}")
     except (OSError, ValueError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        return Diagnosis(
-            name="model", ok=False, seen=f"{base}: {reason}", remedy="check the address and the network"
-        )
+        return _bad("model", f"{base}: {reason}", "check the address and the network")
 
 
 def _noise(unsafe: bool) -> Diagnosis:
@@ -308,17 +303,14 @@ def _noise(unsafe: bool) -> Diagnosis:
         with Engine(unsafe=unsafe) as engine:
             verdict = Judge(engine).judge(Job.of_text(source, problem, settings)).verification
     except MachineError as error:
-        return Diagnosis(name="noise", ok=False, seen=str(error))
+        return _bad("noise", str(error))
     assert verdict is not None
     measured = verdict.measurement
     if verdict.status is not Status.CORRECT or measured is None:
-        return Diagnosis(name="noise", ok=False, seen=f"{verdict.status}: {verdict.reason}")
+        return _bad("noise", f"{verdict.status}: {verdict.reason}")
     interval = measured.speedup_interval
-    return Diagnosis(
-        name="noise",
-        ok=True,
-        seen=(
-            f"{problem.id} against itself: {measured.speedup:.4f} [{interval.low:.4f}, {interval.high:.4f}], "
-            f"{measured.pace}; differences below {measured.resolution:.1%} are not claimed here now"
-        ),
+    return _good(
+        "noise",
+        f"{problem.id} against itself: {measured.speedup:.4f} [{interval.low:.4f}, {interval.high:.4f}], "
+        f"{measured.pace}; differences below {measured.resolution:.1%} are not claimed here now",
     )

@@ -41,7 +41,6 @@ class HttpServer(uvicorn.Server):
         self.server_state = _State(_allowed_connections())
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's."""
         logging.getLogger("uvicorn.error").addFilter(_Seldom())
         logging.getLogger("asyncio").addFilter(_Seldom())  # of connections for which there is no file
         await super().startup(sockets)

@@ -44,7 +44,6 @@ class ServerDatabase:
 
     @property
     def name(self) -> str:
-        """The database's name on its server."""
         return unquote(self._parts()["name"])
 
     @property
@@ -78,7 +77,6 @@ class Workspace:
 
     @property
     def database(self) -> DatabasePlace:
-        """Where results are stored."""
         return self.elsewhere or self.root / DATABASE
 
     @property

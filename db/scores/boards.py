@@ -12,15 +12,7 @@ from sqlalchemy import Connection
 from kernelproof.db.reported import newest_audits
 from kernelproof.db.scores.filters import RunFacts
 from kernelproof.db.scores.packing import Floats, Ints, Truths, dense
-from kernelproof.db.scores.records import (
-    Audited,
-    Kernel,
-    KernelScores,
-    Mean,
-    ProblemScores,
-    Rate,
-    Source,
-)
+from kernelproof.db.scores.records import Audited, Kernel, KernelScores, Mean, ProblemScores, Rate, Source
 from kernelproof.db.scores.selecting import Selected
 from kernelproof.db.scores.statistics import mean_interval, wilson
 from kernelproof.types import ErrorClass, Flag, Interval, Pace, Setting
@@ -29,12 +21,10 @@ SOURCES: tuple[Source, ...] = ("model", "file", "tuner")
 
 
 def source_of(run: RunFacts) -> int:
-    """The number of a run's source."""
     return {"verify": 1, "tune": 2}.get(run.kind, 0)
 
 
 def rate(part: int, whole: int) -> Rate:
-    """A rate with its interval."""
     return Rate(part=part, whole=whole, share=part / whole if whole else None, interval=wilson(part, whole))
 
 
@@ -71,7 +61,6 @@ def firsts(place: Ints, count: int, claimed: Floats, attempt: Ints, chosen: Trut
 
 
 def kernel(of: Selected, row: int) -> Kernel:
-    """A correct measured row, in full."""
     r = of.rows.record(row)
     facts, run = of.facts.all[r["facts"]], of.book.runs[int(r["run"])]
     compiled, fraction = _known(r["compile_speedup"]), _known(r["fraction"])
@@ -105,7 +94,6 @@ def _known(figure: np.float64) -> float | None:
 
 
 def problem_scores(samples: Selected) -> tuple[ProblemScores, ...]:
-    """For each problem, setting and source its rate and its best."""
     problems = list(samples.book.problems)
     place, groups = dense(
         (_index(samples.rows["problem"], problems), len(problems)),
@@ -181,12 +169,10 @@ def kernel_scores(samples: Selected, top: int | None) -> tuple[KernelScores, ...
 
 
 def _index(values: Ints, of: Sequence[int]) -> Ints:
-    """The place of each value in a sorted list."""
     return np.searchsorted(np.array(of, np.int64), values)
 
 
 def sources(of: Selected) -> Ints:
-    """For each row the number of its run's source."""
     return by_run_column(of, {number: source_of(run) for number, run in of.book.runs.items()})
 
 
@@ -198,7 +184,6 @@ def natural(text: str) -> tuple[tuple[int, str], ...]:
 
 
 def setting_order(setting: Setting) -> tuple[str, str, str, str, str, bool]:
-    """The order in which settings are shown."""
     rules = (setting.numerics, setting.purity, not setting.own_kernel)
     return setting.backend, setting.size, setting.device or "", *rules
 

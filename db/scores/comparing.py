@@ -22,8 +22,6 @@ Winner = Literal["a", "b", "tie", "neither"]
 
 
 class Side(FrozenRecord):
-    """One side on one problem."""
-
     judged: int
     correct: int
     attempt_id: int | None
@@ -31,12 +29,9 @@ class Side(FrozenRecord):
     speedup: float | None
     """Its speedup; 1 at most where the pace is unresolved."""
     interval: Interval | None
-    """Likewise."""
 
 
 class ComparedProblem(FrozenRecord):
-    """A problem that both sides were judged on."""
-
     problem_id: str
     problem_sha256: str
     a: Side
@@ -81,7 +76,6 @@ class Comparison(FrozenRecord):
 
 
 def name_of(run: RunFacts, kind: Kind) -> str | None:
-    """The name by which a comparison of this kind knows a run."""
     return (run.name or str(run.id)) if kind == "run" else getattr(run, kind)
 
 
@@ -141,8 +135,6 @@ def _is(kind: Kind, name: str) -> Callable[[RunFacts], bool]:
 
 
 class _Side:
-    """The samples of one side."""
-
     def __init__(self, samples: Selected, belongs: Callable[[RunFacts], bool]) -> None:
         own = np.array([number for number, run in samples.book.runs.items() if belongs(run)], np.int64)
         self._of = samples.only(np.isin(samples.rows["run"], own))
@@ -151,7 +143,6 @@ class _Side:
         self.places = {(source, rule) for source, rule in found}
 
     def problems(self, source: int, rule: int) -> dict[int, Side]:
-        """The judged problems under one setting."""
         of = self._of.only((self._source == source) & (self._of.rule == rule))
         place = of.rows["problem"].astype(np.int64)
         judged = of.facts.judged[of.rows["facts"]]
@@ -198,7 +189,6 @@ def _faster(a: Interval | None, b: Interval | None) -> Winner:
 
 
 def _figures(problems: Sequence[ComparedProblem]) -> dict[str, Any]:
-    """The figures of a comparison over its problems."""
     rates = np.array([(p.a.correct / p.a.judged, p.b.correct / p.b.judged) for p in problems])
     ratios = np.array([p.a.speedup / p.b.speedup for p in problems if p.a.speedup and p.b.speedup])
     more = [sum(p.more_correct == side for p in problems) for side in ("a", "b")]

@@ -18,35 +18,29 @@ CURRENT, ANY = "current", "any"
 
 
 class Filters(FrozenRecord):
-    """Which attempts count. Each filter that is set must let an attempt pass; None lets everything pass."""
+    """Which attempts count. Each filter that is set must let an attempt pass; None lets everything pass.
+
+    The help of `FilterOptions` in `kernelproof.cli.options` says what each is. Names of suites, models and
+    devices are compared without regard to case.
+    """
 
     problem: str | None = None
     """Problem id, name, folder or glob, in any case: `level1/23`, `softmax`, `level1`, `*max`."""
     level: int | None = None
     suite: str | None = None
-    """A suite's name, upper and lower case alike."""
     model: str | None = None
-    """Part of the model's name, upper and lower case alike."""
     template: str | None = None
-    """A prompt template's name with its version, exactly."""
     strategy: str | None = None
-    """A search strategy's name, exactly."""
     run: str | None = None
-    """A run's name, exactly, or its number."""
     tag: str | None = None
-    """Runs that carry this tag."""
     kind: RunKind | None = None
     """None: all but `tune`. The best of many trials is the luckiest as well: only its confirmation counts."""
     turns: int | None = Field(default=None, ge=1)
-    """Only the first so many turns of each sample: what fewer turns would have reached."""
     since: date | None = None
-    """Attempts begun on this day (UTC) or later."""
     until: date | None = None
-    """Attempts begun on this day (UTC) or earlier."""
     backend: str | None = None
     size: str | None = None
     device: str | None = None
-    """Part of the GPU's (or CPU's) name, upper and lower case alike."""
     numerics: Numerics | None = None
     purity: Purity | None = None
     rigor: Rigor | None = None
@@ -54,14 +48,10 @@ class Filters(FrozenRecord):
     """`current`: verifications under this program's policy; those of another are stale. `any`: all of them
     alike. Else one policy, as `kernelproof.version.POLICY` names it."""
     without: tuple[Flag, ...] = ()
-    """Correct candidates with one of these flags do not count as correct."""
     error_class: ErrorClass | None = None
-    """Correct candidates of a worse class do not count as correct; those of an unknown class do."""
 
 
 class RunFacts(NamedTuple):
-    """A run's columns that matter here."""
-
     id: int
     name: str | None
     kind: str
@@ -72,8 +62,6 @@ class RunFacts(NamedTuple):
 
 
 class ProblemFacts(NamedTuple):
-    """A problem's columns that matter here."""
-
     id: int
     problem_id: str
     name: str
@@ -108,7 +96,6 @@ class Facts(NamedTuple):
 
 
 def run_passes(run: RunFacts, filters: Filters) -> bool:
-    """Whether a run's attempts may count."""
     return (
         (filters.run is None or filters.run in (run.name, str(run.id)))
         and (run.kind != "tune" if filters.kind is None else run.kind == filters.kind)
@@ -120,7 +107,6 @@ def run_passes(run: RunFacts, filters: Filters) -> bool:
 
 
 def problem_passes(problem: ProblemFacts, filters: Filters) -> bool:
-    """Whether attempts at a problem may count."""
     folder = problem.problem_id.rpartition("/")[0]
     ways = [way.lower() for way in (problem.problem_id, problem.name, folder)]
     return (

@@ -42,29 +42,24 @@ class Owner(NamedTuple):
 
 
 def by_model(run: RunFacts) -> Owner:
-    """The samples of a model are one group."""
     return Owner(SOURCES[source_of(run)], run.model)
 
 
 def by_run(run: RunFacts) -> Owner:
-    """The samples of a run are one group."""
     return Owner(SOURCES[source_of(run)], run.model, run.id, run.name, run.template, run.strategy)
 
 
 def by_template(run: RunFacts) -> Owner:
-    """The samples of a prompt template with a model are one group."""
     return Owner(SOURCES[source_of(run)], run.model, template=run.template)
 
 
 def by_strategy(run: RunFacts) -> Owner:
-    """The samples of a strategy with a model are one group."""
     return Owner(SOURCES[source_of(run)], run.model, strategy=run.strategy)
 
 
 def group_scores(
     turns: Selected, samples: Selected, owner: Callable[[RunFacts], Owner]
 ) -> tuple[Scores, ...]:
-    """The scores of each group and setting, the best first."""
     groups = Groups(turns, samples, owner)
     found = [groups.scores(number) for number in range(len(groups.names))]
     return tuple(sorted((scores for scores in found if scores is not None), key=_rank))
@@ -79,8 +74,6 @@ def _rank(s: Scores) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class ProblemFigures:
-    """Figures of a group by problem, for those with a judged sample."""
-
     numbers: Ints
     judged: Floats
     correct: Floats
@@ -124,7 +117,6 @@ class Groups:
         self._problems = self._by_problem()
 
     def _by_facts(self, of: Selected, place: Ints) -> Ints:
-        """For each group and number of facts the number of rows."""
         shape = len(self.names), len(of.facts.all)
         code = place * shape[1] + of.rows["facts"]
         return np.bincount(code, minlength=shape[0] * shape[1]).reshape(shape)
@@ -191,15 +183,12 @@ class Groups:
         return found
 
     def finished(self, group: int) -> int:
-        """The group's finished samples."""
         return sum(self._sample_statuses[group].values())
 
     def problems(self, group: int) -> ProblemFigures:
-        """The group's figures by problem."""
         return self._problems[group]
 
     def speedups(self, group: int) -> Floats:
-        """The speedups of the correct measured samples."""
         found: Floats = self._samples.speedup[(self._of_sample == group) & self._samples.measured]
         return found
 
@@ -250,7 +239,6 @@ class Groups:
         )
 
     def _funnel(self, group: int) -> dict[str, Any]:
-        """How far the finished attempts came."""
         count = {"attempts": 0, "answered": 0, "extracted": 0, "built": 0}
         for name, number in self._statuses[group].items():
             for stage in _stages(name):
@@ -309,9 +297,7 @@ def _median(speedups: Floats) -> Mean:
 
 
 MOST_TURNS = 12
-"""Points of a curve over turns."""
 BUDGETS = 60
-"""Points of a curve over tokens, at most."""
 _Key = tuple[Source, str, Setting]
 
 
@@ -374,7 +360,6 @@ def curves(book: ScoreTable, filters: Filters) -> tuple[Curves, ...]:
 
 
 def _over_turns(book: ScoreTable, filters: Filters, turns: Selected) -> dict[_Key, list[TurnsPoint]]:
-    """For each model and setting its points, by turns."""
     found: defaultdict[_Key, list[TurnsPoint]] = defaultdict(list)
     most = int(turns.rows["turn"].max()) if len(turns.rows) else 0
     for allowed in range(1, min(most, MOST_TURNS) + 1):
@@ -389,16 +374,13 @@ def _over_turns(book: ScoreTable, filters: Filters, turns: Selected) -> dict[_Ke
             key = (owner.source, owner.model, setting)
             found[key].append(
                 TurnsPoint(
-                    turns=allowed,
-                    solved=int((problems.correct > 0).sum()),
-                    faster=int(problems.faster.sum()),
+                    turns=allowed, solved=int((problems.correct > 0).sum()), faster=int(problems.faster.sum())
                 )
             )
     return found
 
 
 def _over_budgets(turns: Selected, groups: Groups, number: int) -> tuple[TokensPoint, ...]:
-    """The points of one group by tokens."""
     rows = np.flatnonzero(groups.of_turn == number)
     rows = rows[np.isin(turns.rows["problem"][rows], groups.problems(number).numbers)]
     tokens = turns.rows["tokens"][rows]

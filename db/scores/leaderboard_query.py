@@ -15,7 +15,7 @@ import numpy as np
 from sqlalchemy import Connection, text
 
 from kernelproof.db import counting
-from kernelproof.db.scores.boards import kernel_scores, natural, problem_scores
+from kernelproof.db.scores.boards import audited, kernel_scores, natural, problem_scores
 from kernelproof.db.scores.comparing import Comparison, Kind, compare, kind_of
 from kernelproof.db.scores.filters import (
     ANY,
@@ -30,7 +30,7 @@ from kernelproof.db.scores.filters import (
 )
 from kernelproof.db.scores.groups import by_model, by_run, by_strategy, by_template, group_scores
 from kernelproof.db.scores.packing import Ints, Truths, steps
-from kernelproof.db.scores.records import Audited, Counts, Leaderboard, ProblemScores, ViewName
+from kernelproof.db.scores.records import Counts, Leaderboard, ViewName
 from kernelproof.db.scores.score_table import ScoreTable, read_book, read_runs
 from kernelproof.db.scores.selecting import Selected, select
 from kernelproof.types import Setting
@@ -45,7 +45,6 @@ _ANY_AUDIT = text("SELECT id FROM audits LIMIT 1")
 
 
 def selected(connection: Connection, filters: Filters) -> Selected:
-    """The attempts that pass the filters."""
     return select(read_book(connection, filters), filters)
 
 
@@ -77,15 +76,9 @@ def leaderboard(
         **groups,
         problems=problems if "problem" in views else (),
         kernels=kernel_scores(samples, top) if "kernel" in views else (),
-        audits=_audited(connection, problems) if ever_audited else (),
+        audits=audited(connection, problems) if ever_audited else (),
         hints=() if len(samples.rows) else _hints(connection, filters),
     )
-
-
-def _audited(connection: Connection, problems: Collection[ProblemScores]) -> tuple[Audited, ...]:
-    from kernelproof.db.scores.boards import audited
-
-    return audited(connection, problems)
 
 
 def _hints(connection: Connection, filters: Filters) -> tuple[str, ...]:
@@ -107,7 +100,6 @@ def comparison(
 
 
 MOST = 20
-"""Values that are listed."""
 NEUTRAL = Filters(policy=ANY)
 OPTIONS = {"device": "gpu"}
 """Filters whose option has another name."""
@@ -182,15 +174,12 @@ def _values(
     elif name == "turns":
         found = np.unique(book.rows["turn"]).tolist()
     elif name in ("since", "until"):
-        days = [_day(moment) for moment in (book.rows["created"].min(), book.rows["created"].max())]
+        ends = (book.rows["created"].min(), book.rows["created"].max())
+        days = [datetime.fromtimestamp(moment, UTC).date().isoformat() for moment in ends]
         found = [" to ".join(dict.fromkeys(days))]
     else:
         return None
     return sorted({str(value) for value in found if value is not None}, key=natural)
-
-
-def _day(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).date().isoformat()
 
 
 def _listed(values: list[str]) -> str:
@@ -200,8 +189,6 @@ def _listed(values: list[str]) -> str:
 
 
 class ChosenAttempt(NamedTuple):
-    """An attempt under one setting."""
-
     attempt_id: int
     verification_id: int | None
     """The verification that counts there; None where there is none."""
@@ -258,16 +245,13 @@ class Chosen:
         )
 
     def by_attempt(self) -> Chosen:
-        """The same by number of the attempt."""
         return self.only(np.argsort(self.attempts, kind="stable"))
 
     def deciding(self) -> Chosen:
-        """Those that decide about their sample."""
         return self.only(self.decides)
 
 
 def chosen(connection: Connection, filters: Filters) -> Chosen:
-    """The finished attempts that pass the filters."""
     turns = selected(connection, filters)
     samples = turns.samples()
     turns = turns.only(turns.facts.finished[turns.rows["facts"]])

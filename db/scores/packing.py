@@ -93,11 +93,9 @@ class Rows:
 
     @property
     def one_each(self) -> bool:
-        """Whether each sample has one row."""
         return len(self) == 0 or int(self.sample[-1]) + 1 == len(self)
 
     def record(self, row: int) -> dict[str, Any]:
-        """One of the records."""
         return self._source.record(row if self._at is None else int(self._at[row]))
 
     def only(self, chosen: Truths | Ints) -> Rows:
@@ -189,7 +187,6 @@ def pack(records: Records) -> bytes:
 
 
 def _packed(column: NDArray[Any]) -> tuple[int, int, bytes]:
-    """The kind, the base and the bytes of a column."""
     bits = column.view(np.int64) if column.itemsize == 8 else column.astype(np.int64)
     if len(column) == 0 or (bits == bits[0]).all():
         return _CONSTANT, int(bits[0]) if len(column) else 0, b""
@@ -225,7 +222,6 @@ class PackedRecords:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def column(self, name: str) -> NDArray[Any]:
-        """A column of all records, in their order."""
         kind = ROW[name]
         entries = self._heads[name]
         if (entries["kind"] == _CONSTANT).all():
@@ -238,14 +234,12 @@ class PackedRecords:
         return found
 
     def all(self) -> Records:
-        """The records, unpacked whole."""
         found = np.empty(len(self), ROW)
         for name in ROW.names or ():
             found[name] = self.column(name)
         return found
 
     def record(self, row: int) -> dict[str, Any]:
-        """One of them, by column."""
         cell = int(np.searchsorted(self._ends, row, "right"))
         place = row - int(self._ends[cell] - self._counts[cell])
         count = int(self._counts[cell])

@@ -73,11 +73,8 @@ class Scores(FrozenRecord):
     """Finished attempts, all turns. The four that follow are attempts too."""
     answered: int
     extracted: int
-    """A program was found."""
     built: int
-    """The program was built, or needed no build."""
     right: int
-    """Correct attempts."""
     samples: int
     """Finished samples: the judged ones and the errors."""
     errors: int
@@ -85,17 +82,13 @@ class Scores(FrozenRecord):
     correct: Rate
     """Correct samples of the judged ones: those whose status counts against a model."""
     statuses: dict[Status, int]
-    """Number of samples by status."""
     fast: tuple[Fast, ...]
     unmeasured: int
     """Correct samples without a measurement: they are not fast."""
     unresolved: int
-    """Correct samples whose pace is unresolved."""
     pass_at: tuple[PassAt, ...]
     problems: int
-    """Problems with a judged sample."""
     solved: int
-    """Problems with a correct sample."""
     geometric_mean: Mean
     """Over the solved problems that were measured, of the best speedup of each."""
     median: Mean
@@ -105,12 +98,10 @@ class Scores(FrozenRecord):
     tokens: int
     """Prompt and completion tokens of the attempts' paid answers, as far as known."""
     unknown_tokens: int
-    """Paid answers without token counts."""
     tokens_per_correct: Mean
     """Tokens of all attempts over correct samples; its interval is over problems."""
     cost_usd: float
     unknown_cost: int
-    """Paid answers without a known cost."""
     cost_per_correct: Mean
 
     def fast_p(self, p: float) -> Fast:
@@ -123,8 +114,6 @@ class Scores(FrozenRecord):
 
 
 class Kernel(FrozenRecord):
-    """One measured correct attempt."""
-
     attempt_id: int
     verification_id: int
     model: str
@@ -164,17 +153,13 @@ class Evidence(FrozenRecord):
     policy: str | None
     """The number of the policy by which it was judged."""
     passed: tuple[str, ...]
-    """Names of the checks that passed, in their order."""
 
 
 class ProblemScores(FrozenRecord):
-    """One problem under one setting."""
-
     source: Source
     problem_id: str
     problem_sha256: str
     problem: str
-    """Its name."""
     suite: str
     level: int | None
     setting: Setting
@@ -192,7 +177,6 @@ class KernelScores(FrozenRecord):
     problem_id: str
     problem_sha256: str
     problem: str = Field(default="", exclude=True)
-    """Its name, for tables: the JSON of a kernel has no such key."""
     setting: Setting
     kernel: Kernel
 
@@ -222,7 +206,6 @@ class Counts(FrozenRecord):
     """How many attempts and samples the scores leave out, and how many kernels they hold."""
 
     unfinished: int
-    """Attempts still in progress."""
     refused: int
     """Correct attempts that do not count as such, by the filters `without` and `error_class`."""
     retracted: int
@@ -246,7 +229,6 @@ class Leaderboard(FrozenRecord):
     templates: tuple[Scores, ...] = ()
     strategies: tuple[Scores, ...] = ()
     problems: tuple[ProblemScores, ...] = ()
-    """By setting and problem, in the order of their numbers."""
     kernels: tuple[KernelScores, ...] = ()
     """By setting; what ranks first comes first."""
     audits: tuple[Audited, ...] = ()

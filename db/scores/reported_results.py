@@ -27,7 +27,6 @@ class ClaimedResult(FrozenRecord):
     attempt_id: int
     model: str
     source: str
-    """The file or line that it came from."""
     setting: Setting
     claimed: bool
     """False when nothing was claimed of it."""
@@ -85,7 +84,6 @@ class Claims(FrozenRecord):
 
     filters: Filters
     totals: tuple[ClaimTotals, ...]
-    """One for each setting."""
     results: tuple[ClaimedResult, ...]
     """By setting, then by problem in the order of their numbers."""
 

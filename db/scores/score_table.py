@@ -21,24 +21,14 @@ import numpy as np
 from sqlalchemy import Connection, text
 
 from kernelproof.db.columns import AnyText
-from kernelproof.db.scores.filters import (
-    Facts,
-    Filters,
-    ProblemFacts,
-    RunFacts,
-    problem_passes,
-    run_passes,
-)
+from kernelproof.db.scores.filters import Facts, Filters, ProblemFacts, RunFacts, problem_passes, run_passes
 from kernelproof.db.scores.packing import CHUNK, ROW, PackedRecords, Records, Rows, pack
 
 RETRACTED = "retracted"
 """The status of an attempt all of whose verifications are retracted."""
 BATCH = 8192
-"""Samples that are packed in one transaction."""
 CELLS = 64
-"""Cells that are checked at a time."""
 ALL = 1 << 62
-"""More samples than there are."""
 _NAN = math.nan
 _NO_TIMES: tuple[float, ...] = (_NAN,) * 9
 _NOTHING_SPENT = (0, 0, 0, 0, 0.0)
@@ -118,16 +108,13 @@ class FactIndex:
         self._stored = len(self._numbers)
 
     def number(self, facts: Facts) -> int:
-        """The number of these facts, from 0."""
         return self._numbers.setdefault(facts, len(self._numbers))
 
     @property
     def facts(self) -> list[Facts]:
-        """All of them, by number."""
         return list(self._numbers)
 
     def store(self, connection: Connection) -> None:
-        """Writes the new ones."""
         new = [
             {"id": number, "facts": json.dumps(facts)}
             for facts, number in self._numbers.items()
@@ -139,7 +126,6 @@ class FactIndex:
 
 
 def any_changed(connection: Connection) -> bool:
-    """Whether there is anything to pack."""
     return connection.execute(text(_CHANGES), {"most": 1}).first() is not None
 
 
@@ -218,7 +204,6 @@ class _Reader:
         """The numbers of facts, by the columns that they are made of."""
 
     def packed(self, rows: Iterable[tuple[Any, ...]]) -> Records:
-        """Records of a cell's rows, which come by attempt."""
         records: list[tuple[Any, ...]] = []
         for _, group in groupby(rows, key=itemgetter(1)):
             found = list(group)
@@ -232,7 +217,6 @@ class _Reader:
         return np.array(records, ROW)
 
     def _judged(self, rules: tuple[Any, ...]) -> int:
-        """The number of the facts of a verification."""
         if (number := self._known.get(rules)) is not None:
             return number
         status, backend, size, device, numerics, purity, own, rigor, policy, screening, *others = rules
@@ -282,17 +266,13 @@ _ALL_PACKED = text("SELECT run_id, problem, chunk, packed FROM score_cells")
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """All that scores are computed from."""
-
     runs: dict[int, RunFacts]
     problems: dict[int, ProblemFacts]
     facts: list[Facts]
-    """By the number that rows have."""
     rows: Rows
 
 
 def read_runs(connection: Connection) -> dict[int, RunFacts]:
-    """All runs by number."""
     tags: defaultdict[int, set[str]] = defaultdict(set)
     for run, tag in connection.execute(_TAGS):
         tags[run].add(tag)
@@ -301,7 +281,6 @@ def read_runs(connection: Connection) -> dict[int, RunFacts]:
 
 
 def read_problems(connection: Connection) -> dict[int, ProblemFacts]:
-    """All problems by number."""
     return {row[0]: ProblemFacts(*row) for row in connection.execute(_PROBLEMS)}
 
 

@@ -14,13 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from kernelproof.db.counting import NO_JUDGEMENT, rank_verification
-from kernelproof.db.scores.filters import (
-    ERROR_CLASSES,
-    Facts,
-    Filters,
-    policy_passes,
-    setting_passes,
-)
+from kernelproof.db.scores.filters import ERROR_CLASSES, Facts, Filters, policy_passes, setting_passes
 from kernelproof.db.scores.packing import Floats, Ints, Rows, Truths, dense, distinct, starts, steps
 from kernelproof.db.scores.score_table import RETRACTED, ScoreTable
 from kernelproof.types import Pace, Setting, Status
@@ -40,7 +34,6 @@ class Selected:
     settings: list[Setting]
     facts: _FactColumns
     retracted: int
-    """Attempts all of whose verifications are retracted."""
     stale: int
     stale_samples: int
 
@@ -52,13 +45,11 @@ class Selected:
 
     @cached_property
     def measured(self) -> Truths:
-        """Whether there is a speedup."""
         found: Truths = self.correct & np.isfinite(self.rows["speedup"])
         return found
 
     @cached_property
     def faster(self) -> Truths:
-        """Whether it is surely faster than the reference."""
         found: Truths = self.measured & self.facts.faster[self.rows["facts"]]
         return found
 
@@ -86,7 +77,6 @@ class Selected:
         return np.where(unresolved, np.minimum(figures, 1.0), figures)
 
     def only(self, chosen: Truths | Ints) -> Selected:
-        """The same with some of the rows."""
         if chosen.dtype == bool and chosen.all():
             return self
         return Selected(
@@ -147,7 +137,6 @@ class _FactColumns:
 
 
 def _accepted(facts: Facts, filters: Filters) -> bool:
-    """Whether a correct verification counts as one."""
     if filters.without and not set(filters.without).isdisjoint(json.loads(facts.flags)):
         return False
     wanted, found = filters.error_class, facts.error_class
@@ -174,7 +163,6 @@ def select(book: ScoreTable, filters: Filters) -> Selected:
 
 
 def _in_time(rows: Rows, filters: Filters) -> Truths:
-    """Turns and days that the filters let pass."""
     passes = np.ones(len(rows), bool)
     if filters.turns is not None:
         passes &= rows["turn"] <= filters.turns
@@ -272,7 +260,6 @@ def _counting(rows: Rows, device: Ints, facts: _FactColumns) -> Truths:
 
 
 def _settings(base: Ints, device: Ints, facts: _FactColumns) -> tuple[Ints, list[Setting]]:
-    """Each row's setting by number, and the settings."""
     names = [None, *facts.devices]
     number, found = dense((base, len(facts.bases)), (device + 1, len(names)))
     settings = []

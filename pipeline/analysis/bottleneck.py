@@ -52,7 +52,6 @@ class Occupancy(FrozenRecord):
     share: float
     """Warps that fit over warps that an SM holds."""
     blocks: int
-    """Blocks that fit."""
     limited_by: str
     """The resource that runs out first: `registers`, `shared memory`, `warps` or `blocks`."""
 

@@ -80,7 +80,6 @@ class FirstCall:
     """The package, which candidates import."""
     inside: type[Inside]
     variables: Mapping[str, str]
-    """Set in a candidate's process before the candidate is loaded."""
     cache: str
     """The variable that says where the compiler keeps its results. The runner sets it to a folder of the
     candidate's own, which is handed on from the build stage to the process that is judged."""

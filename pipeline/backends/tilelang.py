@@ -120,7 +120,6 @@ class TileLangInside:
         return inside and not any(file.endswith(by_nvcc[0]) for file, _ in frames) and "meta" not in said
 
     def interpreter_lacks(self, error: BaseException) -> bool:
-        """There is no interpreter."""
         return False
 
     def made(self) -> Sequence[tuple[str, str]]:

@@ -59,7 +59,6 @@ MOVED = {
 
 
 def command_line(names: Iterable[str] = COMMANDS) -> CommandLine:
-    """The program with these of its commands."""
     app = CommandLine(
         name="kernelproof",
         help="Asks language models for CUDA kernels, then proves which are right and how fast they are.",

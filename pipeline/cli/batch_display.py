@@ -88,7 +88,6 @@ class BatchDisplay:
         self._shown.stop()
 
     def now(self) -> BatchProgress:
-        """How far it is now."""
         return self._progress.snapshot(self._busy_share())
 
     def on_event(self, event: Event) -> None:
@@ -104,6 +103,11 @@ class BatchDisplay:
     def unread(self) -> bool:
         """Whether nobody reads the output any more."""
         return self._shown.unread
+
+    @property
+    def heard(self) -> dict[str, Any]:
+        """How it hears of the work: arguments of `run_batch` and of `rejudge`."""
+        return {"on_event": self.on_event, "progress": self.snapshot, "unread": lambda: self.unread}
 
     def summary(self, outcome: Outcome, database: DatabasePlace, name: str | None) -> None:
         """Prints the result of the batch. Called after the display was left."""
@@ -149,8 +153,6 @@ class _Table:
 
 
 class _Printed:
-    """Output as lines."""
-
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
 
@@ -201,8 +203,6 @@ def _over_line(event: Event, *, several: bool) -> str:
 
 
 class _JsonLines(_Printed):
-    """A JSON object on a line for each event."""
-
     def __init__(self) -> None:
         super().__init__(Lines())
         self._reported: dict[tuple[str, str, str, int, int], float] = {}
@@ -224,8 +224,6 @@ class _JsonLines(_Printed):
 def print_summary(
     outcome: Outcome, database: DatabasePlace, name: str | None, progress: BatchProgress, console: Console
 ) -> None:
-    """For people."""
-
     def say(text: str) -> None:
         console.print(text, soft_wrap=not console.is_terminal)
 
@@ -262,7 +260,6 @@ def print_summary(
 
 
 def _further(progress: BatchProgress, name: str | None) -> list[str]:
-    """Commands that show more."""
     numbers = [one.attempt_id for one in progress.fastest] + [one.attempt_id for one in progress.failures]
     number = next((number for number in numbers if number is not None), None)
     of_run = f" --run {shlex.quote(clean(name))}" if name else ""

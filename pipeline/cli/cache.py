@@ -123,7 +123,6 @@ def _print_survey(survey: CacheSurvey, console: Console) -> None:
 
 
 def _print_removal(removal: Removal, console: Console) -> None:
-    """Two lines: what was removed, and what is left."""
     from kernelproof.report.layout import size
 
     entries = counted(removal.index_entries, "entry", "entries")

@@ -95,7 +95,6 @@ def _words(names: tuple[str, str], gain: Gain, slower: bool) -> str:
 
 
 def _gains(old: Verdict, new: Verdict) -> tuple[Gain | None, bool]:
-    """What the new one gains, and whether it surely loses."""
     from kernelproof.runs.tuning import gain
 
     loss = gain(new.measurement, old.measurement)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 import typer
 
@@ -16,6 +18,8 @@ from kernelproof.workspace import DATABASE, DATABASE_VARIABLE, WORKSPACE_VARIABL
 
 _HARMLESS = re.compile(r"[\w./:@+,=-]{1,200}", re.ASCII)
 """A shell evaluates what it is offered: anything else is not offered."""
+PATIENCE_S = 0.2
+MOST = 100
 _LEVEL = re.compile(r"level\d+")
 _NUMBERED = re.compile(r"(\d+)_(.+)")
 
@@ -30,30 +34,20 @@ def problems(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def runs(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The names of stored runs."""
-    from kernelproof.db.completion_queries import run_names
-
-    return _beginning(run_names(_database(ctx)), incomplete)
+    names = "SELECT name FROM runs WHERE name IS NOT NULL GROUP BY name ORDER BY max(id) DESC"
+    return _beginning(_stored(ctx, names), incomplete)
 
 
 def models(ctx: typer.Context, incomplete: str) -> list[str]:
     """The models of stored runs, and how others are named."""
-    from kernelproof.db.completion_queries import model_names
-
-    return _beginning(
-        (
-            *model_names(_database(ctx)),
-            *("openai:", "openrouter:", "anthropic:", "ollama:", "replay:demo", "replay:"),
-        ),
-        incomplete,
-    )
+    asked = "SELECT model FROM runs WHERE kind = 'generate' GROUP BY model ORDER BY max(id) DESC"
+    others = ("openai:", "openrouter:", "anthropic:", "ollama:", "replay:demo", "replay:")
+    return _beginning((*_stored(ctx, asked), *others), incomplete)
 
 
 def attempts(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The newest attempts by number."""
-    from kernelproof.db.completion_queries import attempt_numbers
-
-    return _beginning(("last", *attempt_numbers(_database(ctx))), incomplete)
+    numbers = _stored(ctx, "SELECT id FROM attempts ORDER BY id DESC")
+    return _beginning(("last", *numbers), incomplete)
 
 
 def _beginning(words: Iterable[str], incomplete: str) -> list[str]:
@@ -68,6 +62,21 @@ def _database(ctx: typer.Context) -> Path | None:
         return None if "://" in named else user_path(named)
     given = ctx.params.get("workspace") or os.environ.get(WORKSPACE_VARIABLE) or "."
     return user_path(given) / DATABASE
+
+
+def _stored(ctx: typer.Context, query: str) -> list[str]:
+    """The first column of at most MOST rows, the newest first; nothing where they cannot be read at once."""
+    import sqlite3
+
+    path = _database(ctx)
+    if path is None:
+        return []
+    try:
+        address = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True, timeout=PATIENCE_S)) as connection:
+            return [str(row[0]) for row in connection.execute(f"{query} LIMIT {MOST}")]
+    except (sqlite3.Error, OSError):
+        return []
 
 
 def _listed(suite: Path) -> list[str]:

@@ -32,13 +32,11 @@ class Option:
     help: str
     bounds: Bounds | None = None
     names: tuple[str, ...] = ()
-    """Where it is not called as its parameter."""
     metavar: str | None = None
     words: tuple[str, ...] = ()
     """Those to choose from, where the type does not say them."""
     parser: Callable[[str], Any] | None = None
     offered: Callable[..., list[str]] | None = None
-    """The words that a shell completes."""
     show_default: bool | str = True
 
     def info(self, kind: Any, name: str, default: Any) -> Any:

@@ -40,7 +40,6 @@ class Lines:
         self._thread = threading.Thread(target=self._work, name="lines", daemon=True)
 
     def start(self) -> None:
-        """Begins to print."""
         self._thread.start()
 
     def stop(self) -> None:

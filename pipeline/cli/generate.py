@@ -28,15 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ShowOptions:
-    """How the work is shown."""
-
     plain: Annotated[bool, Option("A line for each attempt, no table.")] = False
     as_json: Annotated[bool, Option("A JSON object for each event.", names=("--json",))] = False
     dry_run: Annotated[bool, Option("Say what would be asked, ask nothing.")] = False
 
     @property
     def form(self) -> Form:
-        """As the display names it."""
         return "json" if self.as_json else "plain" if self.plain else "live"
 
 
@@ -110,15 +107,7 @@ def _run(plans: Sequence[RunPlan], terms: Terms, place: Workspace, form: Form) -
         async with AsyncExitStack() as stack:
             for plan in plans:
                 stack.push_async_callback(plan.provider.aclose)
-            return await run_batch(
-                plans,
-                store,
-                engine,
-                terms,
-                on_event=display.on_event,
-                progress=display.snapshot,
-                unread=lambda: display.unread,
-            )
+            return await run_batch(plans, store, engine, terms, **display.heard)
 
     sizes = [(p.settings.model, len(p.problems) * p.samples, p.settings.turns) for p in plans]
     with open_store(place.database) as store, Engine(unsafe=verify.unsafe, many=True) as engine:
@@ -194,7 +183,6 @@ def _money(known: Sequence[float | None], costs: Sequence[float | None]) -> str:
 
 
 def forecast_json(forecasts: Sequence[Forecast]) -> str:
-    """The same for machines."""
     same = (
         *("finished", "to_judge", "questions", "follow_ups", "too_long"),
         *("prompt_tokens", "completion_tokens", "cost_usd"),

@@ -36,7 +36,6 @@ _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _status(text: str) -> str:
-    """A status, or the short word for one."""
     from kernelproof.types import Status
 
     words = (*GROUPS, *(status.value for status in Status))
@@ -95,7 +94,6 @@ def price(text: str) -> dict[str, float]:
 PARSERS = {"params": parameter, "price": price, "max_time": duration, "max_device_time": duration}
 """How keys stand on the command line that are neither text nor numbers there."""
 OFFERED = {"model": models, "run": runs}
-"""The words that a shell completes."""
 
 
 def config_options() -> list[inspect.Parameter]:
@@ -127,7 +125,6 @@ def _parameter(key: Field[Any], hint: Any, setting: Setting) -> inspect.Paramete
 
 
 def keys_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given, as the keys of a configuration."""
     keys = {name: value for name, value in options.items() if value is not None and value != []}
     return keys | ({"params": _once(keys["params"])} if "params" in keys else {})
 
@@ -205,7 +202,6 @@ def _without_rivals(below: dict[str, Any], above: dict[str, Any]) -> dict[str, A
 
 
 def _stored(like: str, place: Workspace) -> dict[str, Any]:
-    """The configuration of the newest batch of a run."""
     from kernelproof.db.store import open_store
 
     with open_store(place.database, only_read=True) as store:

@@ -135,9 +135,7 @@ def _judge(
             again=again,
             only=set(stored.to_judge),
             config={"import": described.model},
-            on_event=display.on_event,
-            progress=display.snapshot,
-            unread=lambda: display.unread,
+            **display.heard,
         )
         return anyio.run(work).missing
 

@@ -83,8 +83,6 @@ UnsafeOption = Annotated[bool, Option("Accept the weakest sandbox tier. Only for
 
 @dataclass(frozen=True)
 class StorageOptions:
-    """Where results are kept."""
-
     workspace: _WorkspaceOption = None
     db: _DatabaseOption = None
 
@@ -113,7 +111,6 @@ class StorageOptions:
 
     @property
     def database(self) -> DatabasePlace:
-        """Where results are stored."""
         return self.open_workspace().database
 
     @property
@@ -137,8 +134,6 @@ PurityOption = Annotated[Purity, Option("own-compute: nothing is computed by ope
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """The options that are settings of a verification."""
-
     backend: BackendOption = AUTO
     size: SizeOption = ""
     trials: Annotated[int, Option("Correctness trials on drawn inputs; variants come on top.", TRIALS)] = 3
@@ -300,7 +295,6 @@ class FilterOptions:
     )
 
     def filters(self) -> Filters:
-        """The filters that the options stand for."""
         from kernelproof.db.scores.filters import Filters
 
         given = {**self.__dict__, "device": self.gpu}

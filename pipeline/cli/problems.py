@@ -88,7 +88,8 @@ def show_problem(
     say(f"\nModel({', '.join(found.signature.init)})")
     say(f"forward({', '.join(found.signature.forward)})")
     for name, values in found.sizes.items():
-        say(f"size {name}: {_written(values) or 'as in the file'}")
+        written = ", ".join(f"{name}={value!r}" for name, value in values.items())
+        say(f"size {name}: {written or 'as in the file'}")
     say(f"sha256 {found.sha256}\n")
     say_text(found.source)
 
@@ -290,12 +291,7 @@ def _print_json(value: object) -> None:
     print(json.dumps(value, indent=2))
 
 
-def _written(values: dict[str, object]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in values.items())
-
-
 def _print_fitness(problem: Problem, fitness: Fitness) -> None:
-    """Prints a line for the problem and one for each finding."""
     verdict = "fit" if fitness.ok else "UNFIT"
     say(f"{verdict:6}  {problem.id:12} {problem.name:34} {fitness.size:6} {fitness.seconds:6.1f} s")
     for finding in fitness.findings:

@@ -113,8 +113,7 @@ def _run(
             config = {name: str(value) for name, value in overrides.items()}
             config |= {name: str(value) for name, value in chosen.items() if value}
             work = partial(judge, list(runs), settings, store, engine, again=again, only=only, config=config)
-            heard = {"on_event": display.on_event, "progress": display.snapshot}
-            return anyio.run(partial(work, sanitize=sanitize, **heard, unread=lambda: display.unread))
+            return anyio.run(partial(work, sanitize=sanitize, **display.heard))
 
 
 def _chosen(store: Store, run: str | None, stale: bool) -> tuple[dict[int, RunSettings], set[int] | None]:
@@ -131,7 +130,6 @@ def _chosen(store: Store, run: str | None, stale: bool) -> tuple[dict[int, RunSe
 
 
 def _correct(store: Store, runs: dict[int, RunSettings], only: set[int] | None) -> set[int]:
-    """Those of the attempts that are correct."""
     from kernelproof.types import Status
 
     states = (state for number in runs for state in store.attempts_of(number).values())

@@ -38,8 +38,6 @@ _ATTEMPT = re.compile(r"#?[0-9]{1,18}|last")
 
 @dataclass(frozen=True)
 class BundleOptions:
-    """The options for a bundle."""
-
     attempt: Annotated[list[int] | None, Option("Of a bundle, this attempt only; may be repeated.", ROW)] = (
         None
     )
@@ -113,7 +111,7 @@ def _reproduce_stored(
     what: str, database: DatabasePlace, rigor: Rigor | None, as_json: bool, unsafe: bool
 ) -> int:
     from kernelproof.db.store import open_store
-    from kernelproof.report.reproduction import print_reproduction
+    from kernelproof.report.verification import print_reproduction
     from kernelproof.runs.reproduction import reproduce as run
     from kernelproof.verifier.engine.engine import Engine
 
@@ -129,7 +127,7 @@ def _reproduce_stored(
 def _reproduce_bundle(
     path: Path, options: BundleOptions, rigor: Rigor | None, as_json: bool, unsafe: bool
 ) -> int:
-    from kernelproof.report.reproduction import print_bundle, print_reproduction, print_tampering
+    from kernelproof.report.verification import print_bundle, print_reproduction, print_tampering
     from kernelproof.runs.bundles.reader import Bundle
 
     signers = _signers(options)

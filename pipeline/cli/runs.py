@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 runs_app = CommandLine(help="Follow stored runs: progress, tags, and verdicts made again or retracted.")
 
 MOST = 20
-"""Batches that are shown."""
 LOOK_S = 2.0
 """Seconds between two looks of --watch: a batch stores its progress as often."""
 
@@ -157,6 +156,5 @@ def _nothing(run: str | None) -> str:
 
 
 def _print_json(looks: Iterator[list[StoredBatch]]) -> None:
-    """A line for each look."""
     for batches in looks:
         print(json_line({"batches": [batch.model_dump(mode="json") for batch in batches]}), flush=True)

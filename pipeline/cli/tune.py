@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """The options that are settings of a tuning's verifications."""
-
     backend: BackendOption = AUTO
     size: SizeOption = ""
     rigor: Annotated[Rigor, Option("How narrowly the best and the original are measured at the end.")] = (

@@ -31,8 +31,6 @@ _NATIVE = frozenset(
 
 @dataclass(frozen=True)
 class Block:
-    """A stretch of the answer that may be a program."""
-
     code: str
     start: int
     """Character offset in the answer; in a block quote or list it may lie on the fence's line."""
@@ -197,7 +195,6 @@ class Edited:
 
     code: str | None
     reason: str = ""
-    """Why the edits do not fit."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +254,6 @@ def _place(code: Sequence[str], edit: _Edit, moved: int) -> int | str:
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[_Edit]:
-    """SEARCH/REPLACE blocks."""
     part, old, new, number = 0, [""], [""], 0
     for line in lines:
         word = line.strip()

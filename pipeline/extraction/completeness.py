@@ -81,7 +81,6 @@ def judge(block: Block, budget: Budget, *, trim: bool = False) -> Program:
 
 
 def _parsed(block: Block, budget: Budget, code: str, warnings: tuple[str, ...]) -> Program:
-    """The judgement on code that parses."""
     tree = budget.tree(code)
     assert tree is not None
     if _kind(tree) is Kind.COMPLETE and _swallows_fence(tree):

@@ -36,7 +36,6 @@ WARNINGS: dict[str, str] = {
     "too_long": "The text has that many characters, far more than any program; nothing of it was looked at.",
     "work_limit": "The response was too intricate to look at every possible program in it.",
 }
-"""Name to meaning."""
 
 
 def remark(name: str, detail: str | int | None = None) -> str:

@@ -129,8 +129,6 @@ _MAX_VERSIONS = 6
 
 @dataclass(frozen=True)
 class Selection:
-    """A program and how it was found, or none."""
-
     code: str | None
     method: str = "none"
     status: Status | None = None

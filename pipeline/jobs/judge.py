@@ -78,8 +78,6 @@ class AppendTo:
 
 @dataclass(frozen=True)
 class Job:
-    """One candidate to judge."""
-
     problem: Problem
     extraction: Extraction
     settings: VerifySettings
@@ -142,8 +140,6 @@ class Job:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a job ended."""
-
     extraction: Extraction
     status: Status
     verification: Verification | None
@@ -153,7 +149,6 @@ class Verdict:
     verification_id: int | None = None
     """Of the verification, where it was appended to an attempt."""
     reused: bool = False
-    """Whether it was stored before."""
 
     @property
     def measurement(self) -> Measurement | None:
@@ -298,7 +293,6 @@ class Judge:
                 return verification
 
     def _kept(self, verdict: Verdict, job: Job) -> Verdict:
-        """Stores a verdict where the job says."""
         keep, verification = job.keep, verdict.verification
         if keep is None or self._store is None:
             return verdict

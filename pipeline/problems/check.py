@@ -22,7 +22,6 @@ from kernelproof.types import Problem
 from kernelproof.types.problem import NO_DEVICE, Fitness, FitnessFinding, Unfit
 
 TIME_LIMIT_S = 120.0
-"""Default limit for one problem, from when its process is up and the device is free."""
 
 
 def check_problem(

@@ -17,16 +17,9 @@ from kernelproof.prompting.templates import (
     example,
     open_template,
 )
-from kernelproof.types import (
-    CheckOutcome,
-    Environment,
-    Plan,
-    Problem,
-    Prompt,
-    Response,
-    Severity,
-)
+from kernelproof.types import CheckOutcome, Environment, Plan, Problem, Prompt, Response, Severity
 from kernelproof.types.exchange import prompt_sha256
+from kernelproof.wording import encodable
 
 MAX_LOG = 6_000
 MAX_DETAILS = 4_000
@@ -114,7 +107,7 @@ def repair_text(
 ) -> str:
     """The words of `repair_prompt` alone, which do not depend on the conversation. Raises UsageError."""
     text = _repair(open_template(template), problem, backend, size, _evidence(failure, (), ()))
-    return _encodable(text)
+    return encodable(text)
 
 
 def _repair(chosen: Template, problem: Problem, backend: str, size: str, evidence: dict[str, Any]) -> str:
@@ -201,7 +194,7 @@ def _evidence(failure: Failure, shown: Sequence[Shown], tried: Sequence[Tried]) 
 
 def _with_answer(previous: Prompt, response: Response) -> tuple[tuple[str, str], ...]:
     """The conversation up to an answer, which is sent back without its thinking."""
-    answer = _encodable(trim_text(without_thinking(response.text or ""), MAX_ANSWER, head=0.75))
+    answer = encodable(trim_text(without_thinking(response.text or ""), MAX_ANSWER, head=0.75))
     return (*previous.history, ("user", previous.user), ("assistant", answer or NO_ANSWER))
 
 
@@ -232,14 +225,9 @@ def _common(problem: Problem, backend: str, size: str) -> dict[str, Any]:
 
 
 def _prompt(
-    template: Template,
-    backend: str,
-    *,
-    system: str,
-    user: str,
-    history: tuple[tuple[str, str], ...] = (),
+    template: Template, backend: str, *, system: str, user: str, history: tuple[tuple[str, str], ...] = ()
 ) -> Prompt:
-    user = _encodable(user)
+    user = encodable(user)
     return Prompt(
         template=template.name,
         template_sha256=template.sha256(backend),
@@ -248,8 +236,3 @@ def _prompt(
         history=history,
         sha256=prompt_sha256(system, history, user),
     )
-
-
-def _encodable(text: str) -> str:
-    """`text` with lone surrogates replaced: servers may send them, but no request can carry them."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -22,7 +22,7 @@ from kernelproof.types import (
     Status,
     Verification,
 )
-from kernelproof.wording import counted
+from kernelproof.wording import counted, encodable
 
 
 class Failure(FrozenRecord):
@@ -32,9 +32,7 @@ class Failure(FrozenRecord):
     reason: str = ""
     """One sentence: what was seen."""
     build_log: str = ""
-    """Output of the builds that failed, untrimmed; the same output once."""
     details: str = ""
-    """Traceback or process output."""
     findings: tuple[Finding, ...] = ()
     errors: tuple[ErrorStatistics, ...] = ()
     checks: tuple[Check, ...] = ()
@@ -125,7 +123,7 @@ def _idea(text: str | None) -> str:
     said = without_thinking(text or "").partition("```")[0]
     line = next((line.strip() for line in said.splitlines() if line.strip(" #*-")), "")
     # It stands on a line of its own in a list: nothing in it may look like a fence or a heading.
-    return line.replace("`", "'").lstrip("#*- ")[:MAX_IDEA].encode("utf-8", "replace").decode("utf-8")
+    return encodable(line.replace("`", "'").lstrip("#*- ")[:MAX_IDEA])
 
 
 MAX_LINE = 400
@@ -182,7 +180,6 @@ class _Diagnostic:
     context: list[str] = field(default_factory=list)
 
     def render(self) -> str:
-        """The lines to show."""
         lines = [self.headline, *self.context, *([self.origin] if self.origin else [])]
         return "\n".join(line[:MAX_LINE] for line in lines)
 

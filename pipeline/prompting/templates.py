@@ -95,7 +95,6 @@ class Template:
     files: Mapping[str, str]
     """File name to text: `template.toml` and every `*.j2` of the folder."""
     where: str
-    """The folder, for messages."""
 
     def sha256(self, backend: str) -> str:
         """Hash over the template's files and the worked example shown for `backend`, by sorted names."""
@@ -131,7 +130,6 @@ def _compiled(files: frozenset[tuple[str, str]]) -> Environment:
 
 
 def list_templates() -> list[Template]:
-    """The packaged templates, by name."""
     folders = (entry for entry in files("kernelproof.prompts").iterdir() if entry.is_dir())
     found = [_read(folder) for folder in folders if folder.joinpath("template.toml").is_file()]
     return sorted(found, key=lambda template: template.name)

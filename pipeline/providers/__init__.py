@@ -64,7 +64,6 @@ def open_provider(spec: str, options: ProviderOptions | None = None) -> Provider
 
 
 def _forms() -> str:
-    """What can be written instead."""
     others = sorted(set(PROVIDERS.names()) - {"openai", "replay"})
     also = f"; there are also {', '.join(f'{name}:...' for name in others)}" if others else ""
     return f"write openai:MODEL, replay:FILE or replay:demo{also}"

@@ -67,7 +67,6 @@ class ContextLength:
         )
 
     async def _server_limit(self) -> int | None:
-        """Asks the server, once."""
         async with self._looking:
             if not self._looked:
                 await self._server.connections.ready()

@@ -25,8 +25,6 @@ class Assembler:
 
 
 class ChatAssembler(Assembler):
-    """The chunks of Chat Completions."""
-
     def __init__(self) -> None:
         self._head: dict[str, Any] = {}
         self._message: dict[str, _Pieces] = {}
@@ -160,10 +158,7 @@ def _flat(value: object) -> str | None:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One of the two."""
-
     path: str
-    """Where it is, as a batch names it."""
     ours: frozenset[str]
     """Fields of the request that are not the user's to set: a sample is one call with one answer."""
     usage_field: Mapping[str, Any]

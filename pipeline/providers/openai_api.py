@@ -29,6 +29,7 @@ from kernelproof.providers.pacing import AdaptiveLimit
 from kernelproof.providers.protocol import (
     AskEvent,
     BatchJournal,
+    Provider,
     ProviderOptions,
     Question,
     messages,
@@ -62,7 +63,7 @@ DRAIN_S = 2.0
 
 
 @provider("openai")
-class OpenAIProvider:
+class OpenAIProvider(Provider):
     """A model behind an endpoint of OpenAI's kind.
 
     An answer that breaks off, a connection that fails, 408, 409 and 5xx are tried `max_retries` times more,
@@ -142,17 +143,12 @@ class OpenAIProvider:
             hint = _too_long_perhaps(question) if failure.verdict.unexplained else ""
             raise failure.again(f"{failure}{hint}") from failure
 
-    def turns(self, problem_id: str, backend: str, sample: int) -> int | None:
-        """No limit: a server answers as often as it is asked."""
-        return None
-
     def keep_batches(self, journal: BatchJournal) -> None:
         """Batches at the server are written down there, and found there."""
         if self._batches is not None:
             self._batches.keep_batches(journal)
 
     async def aclose(self) -> None:
-        """Close the connections."""
         if self._batches is not None:
             self._batches.close()
         await self._server.connections.aclose()

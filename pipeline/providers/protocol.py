@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkabl
 from kernelproof.errors import UsageError
 from kernelproof.registry import Registry, class_with
 from kernelproof.types import Prompt, Response
+from kernelproof.wording import encodable
 
 
 @dataclass(frozen=True)
@@ -121,19 +122,15 @@ class BatchJournal(Protocol):
 
     def open_batches(self, model: str, base_url: str | None) -> list[OpenBatch]:
         """Those that were written down for this model at this address, the oldest first."""
-        ...
 
     def submitted(self, model: str, base_url: str | None, batch_id: str, keys: Sequence[str]) -> None:
         """Writes one down."""
-        ...
 
     def renamed(self, batch_id: str, new: str) -> None:
         """It is called otherwise from now on."""
-        ...
 
     def closed(self, batch_id: str, keys: Collection[str] | None = None) -> None:
         """No answer to these questions comes of it; None: to none of its questions."""
-        ...
 
 
 @runtime_checkable
@@ -142,7 +139,6 @@ class KeepsBatches(Protocol):
 
     def keep_batches(self, journal: BatchJournal) -> None:
         """Reads and writes `journal` from now on."""
-        ...
 
 
 class Provider(Protocol):
@@ -154,7 +150,6 @@ class Provider(Protocol):
     @property
     def name(self) -> str:
         """What a run records as its model: `openai:MODEL`, `replay:FILE`; in general `KIND:REST`."""
-        ...
 
     async def ask(self, question: Question) -> Response:
         """The answer, raw. `question.tell` hears what becomes of it meanwhile, if the provider knows.
@@ -162,7 +157,6 @@ class Provider(Protocol):
         Raises ProviderError when this question got none (its `retriable` says whether asking again can
         help), and ProviderFatal when no question can get one and the run must stop.
         """
-        ...
 
     def turns(self, problem_id: str, backend: str, sample: int) -> int | None:
         """How many turns of a sample it can answer, where a conversation ends; None: no limit."""
@@ -178,9 +172,7 @@ def messages(prompt: Prompt) -> list[dict[str, str]]:
 
     Lone surrogates, which an earlier answer may hold and no request can carry, are replaced.
     """
-    return [
-        {"role": role, "content": text.encode("utf-8", "replace").decode()} for role, text in prompt.turns
-    ]
+    return [{"role": role, "content": encodable(text)} for role, text in prompt.turns]
 
 
 class ProviderClass(Protocol):
@@ -190,7 +182,6 @@ class ProviderClass(Protocol):
         """`rest` is what follows `KIND:`, never empty. Raises UsageError for what makes no sense,
         ProviderFatal when a key is missing.
         """
-        ...
 
 
 P = TypeVar("P", bound=ProviderClass)

@@ -30,8 +30,6 @@ from kernelproof.workspace import user_path
 
 
 class RecordKey(NamedTuple):
-    """Which question a record answers."""
-
     problem: str
     backend: str
     sample: int
@@ -39,8 +37,6 @@ class RecordKey(NamedTuple):
 
 
 class Record(FrozenRecord):
-    """One line of a recording."""
-
     problem: str = Field(min_length=1)
     """The problem's id: `level1/23`."""
     backend: BackendName
@@ -110,7 +106,6 @@ class RecordingProvider:
 
     @property
     def name(self) -> str:
-        """The name of the provider that answers."""
         return self._inner.name
 
     async def ask(self, question: Question) -> Response:
@@ -123,7 +118,6 @@ class RecordingProvider:
         return response
 
     def turns(self, problem_id: str, backend: str, sample: int) -> int | None:
-        """As the inner provider's."""
         return self._inner.turns(problem_id, backend, sample)
 
     def keep_batches(self, journal: BatchJournal) -> None:
@@ -162,7 +156,7 @@ _NO_OPTIONS = ProviderOptions()
 
 
 @provider("replay")
-class ReplayProvider:
+class ReplayProvider(Provider):
     """Plays recorded answers. A question that was not recorded is an error of that sample."""
 
     def __init__(self, source: str, options: ProviderOptions = _NO_OPTIONS) -> None:
@@ -198,9 +192,6 @@ class ReplayProvider:
         """The last turn that was recorded; 1 where none was, so that its absence is on record."""
         found = (k.turn for k in self._records if k[:3] == (problem_id, backend, sample))
         return max(found, default=1)
-
-    async def aclose(self) -> None:
-        """Nothing is held open."""
 
     def _nearby(self, key: RecordKey) -> str:
         """What is recorded instead, for the message."""

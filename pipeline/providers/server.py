@@ -92,7 +92,6 @@ class Connections:
             shared.used -= 1
 
     async def aclose(self) -> None:
-        """Close all connections."""
         clients, self._clients = self._clients, []
         for shared in clients:
             await shared.client.close()
@@ -199,8 +198,6 @@ class Failure(ProviderError):
 
 
 class ModelServer:
-    """The server of one model. For one event loop."""
-
     def __init__(
         self, name: str, key: str, key_variable: str, url: str | None, options: ProviderOptions
     ) -> None:
@@ -274,11 +271,7 @@ class ModelServer:
             raise Failure(f"{self.name} {why}", Verdict(retry=True)) from error
 
     def failure(
-        self,
-        complaint: Complaint,
-        sent: Mapping[str, object],
-        where: str = "",
-        after_s: float | None = None,
+        self, complaint: Complaint, sent: Mapping[str, object], where: str = "", after_s: float | None = None
     ) -> Failure:
         """What an error in the server's words means; `where` it stood, for the message."""
         has_key, variable = self._key != PLACEHOLDER_KEY, self._key_variable

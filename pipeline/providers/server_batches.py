@@ -278,19 +278,14 @@ class _Batch:
 
     stage: Literal["collecting", "looking", "submitting", "following"] = "collecting"
     waiting: dict[str, Question] = field(default_factory=dict)
-    """Questions by key."""
     size: int = 0
-    """Bytes of the requests."""
     first: float = field(default_factory=time.monotonic)
-    """When the first question came."""
     last: float = 0.0
-    """When the last question came."""
     since: str = ""
     """When it was handed over, for people."""
     id: str = ""
     """The server's, or our own after `UNHEARD`; empty before that."""
     keys: Sequence[str] = ()
-    """All that it was submitted with."""
     resumed: bool = False
     """Another process submitted it."""
     results: BatchResults | None = None
@@ -299,23 +294,18 @@ class _Batch:
     failure: ProviderError | ProviderFatal | None = None
     """Why it came to nothing here."""
     led: bool = False
-    """One of its questions is at work for all."""
     changed: anyio.Event = field(default_factory=anyio.Event)
 
     @property
     def full(self) -> bool:
-        """Takes no more."""
         return len(self.waiting) >= MAX_QUESTIONS or self.size >= MAX_BYTES
 
     def tell(self, event: AskEvent) -> None:
-        """Says it to all."""
         for question in list(self.waiting.values()):
             question.tell(event)
 
 
 class ServerBatches:
-    """All batches of one model in this process."""
-
     def __init__(
         self, options: ProviderOptions, batches: BatchServer, request: Callable[[Question], dict[str, Any]]
     ) -> None:
@@ -462,7 +452,6 @@ class ServerBatches:
         await self._submitted(batch, batch_id)
 
     async def _submitted(self, batch: _Batch, batch_id: str) -> None:
-        """The server has it, by this id."""
         ours, batch.id, batch.stage = batch.id, batch_id, "following"
         self._open.pop(ours, None)
         self._open[batch_id] = batch
@@ -549,7 +538,6 @@ class ServerBatches:
         return json.dumps(entry).encode() + b"\n"
 
     async def _noted(self, method: str, *facts: object) -> Any:
-        """A call of the journal, where there is one."""
         if self._journal is None:
             return None
         return await anyio.to_thread.run_sync(partial(getattr(self._journal, method), *facts))

@@ -145,10 +145,7 @@ FLAGS = {
     "reasoning": "--reasoning-effort",
 }
 """Fields of the request to the option that sets them; others are set by --param."""
-_INSTEAD = {
-    "max_completion_tokens": "--param max_tokens=N",
-    "max_tokens": "--max-tokens N",
-}
+_INSTEAD = {"max_completion_tokens": "--param max_tokens=N", "max_tokens": "--max-tokens N"}
 
 
 @dataclass(frozen=True)

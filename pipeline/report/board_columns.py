@@ -21,8 +21,6 @@ Cell = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Field:
-    """A column of an export."""
-
     name: str
     kind: type
     """str, int, float or bool; any may be empty."""
@@ -32,14 +30,11 @@ class Field:
 
 @dataclass(frozen=True)
 class Flat:
-    """The rows of an export."""
-
     fields: Sequence[Field]
     rows: list[tuple[Cell, ...]]
 
 
 def flat(board: Leaderboard, view: ViewName) -> Flat:
-    """A view of a leaderboard."""
     found: Sequence[Any] = {
         "model": board.models,
         "run": board.runs,
@@ -53,7 +48,6 @@ def flat(board: Leaderboard, view: ViewName) -> Flat:
 
 
 def flat_comparisons(comparisons: Iterable[Comparison]) -> Flat:
-    """Comparisons, a row for each problem."""
     rows = [_Compared(comparison, problem) for comparison in comparisons for problem in comparison.problems]
     return Flat(COMPARED, [tuple(field.cell(row) for field in COMPARED) for row in rows])
 
@@ -108,10 +102,7 @@ def _mean(
     name: str, meaning: str, how: str = "bootstrap over problems", get: Callable[[Any], Any] | None = None
 ) -> list[Field]:
     mean = get or attrgetter(name)
-    return [
-        part(mean)(name, float, meaning, "value"),
-        *_interval(name, lambda row: mean(row).interval, how),
-    ]
+    return [part(mean)(name, float, meaning, "value"), *_interval(name, lambda row: mean(row).interval, how)]
 
 
 def _fast(place: int, p: float) -> list[Field]:
@@ -199,7 +190,6 @@ _STRATEGY: _Column = ("strategy", str, "The search strategy; empty where no mode
 
 
 def _kernel(of: str) -> list[Field]:
-    """The columns of a kernel that there may be."""
     get = attrgetter(of)
     kernel = part(get)
 
@@ -332,7 +322,6 @@ def _section(name: str, title: str, fields: Sequence[Field]) -> str:
 
 
 def columns_table(fields: Sequence[Field]) -> str:
-    """The columns as a table of Markdown: name, type and meaning."""
     words = {str: "text", int: "integer", float: "number", bool: "boolean", list: "messages"}
     rows = "".join(f"| `{field.name}` | {words[field.kind]} | {field.meaning} |\n" for field in fields)
     return f"| column | type | meaning |\n|---|---|---|\n{rows}"

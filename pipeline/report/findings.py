@@ -16,11 +16,9 @@ from kernelproof.report.layout import Ends
 from kernelproof.types import Against, Measurement, Pace, Status, Verification
 
 SEPARATOR = " · "
-"""Between the parts of a headline."""
 BOUNDED = "bounded by the referee's clock"
 """Said of a speedup that equals the lower end of its interval."""
 GIST = 110
-"""Characters of a reason that a headline quotes."""
 HOLDS_1 = "may be either: holds 1"
 _NUMBER = r"([\d.e+-]+|inf|nan) %"
 _SHORTER = (

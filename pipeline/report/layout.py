@@ -89,8 +89,6 @@ def share(fraction: float | None) -> str:
 
 
 class Ends(Protocol):
-    """An interval, or a record that has its ends."""
-
     @property
     def low(self) -> float:
         """Lower end."""
@@ -106,7 +104,6 @@ def percents_between(interval: Interval | None) -> str:
 
 
 _LEAST = Interval(low=0.9, high=1.1)
-"""The axis shows at least this: noise of a per cent fills no row."""
 _BOUNDS = Interval(low=1e-3, high=1e4)
 
 
@@ -174,7 +171,6 @@ NAME_WIDTH, LEAST_NAME = 20, 14
 """Characters of a name for which a narrow screen gives up spare columns, and those that are spare LAST."""
 LAST = 9
 _GAP, _NARROW_GAP = 3, 2
-"""Characters from one column to the next."""
 _FORMULA = ("=", "+", "-", "@")
 
 
@@ -192,11 +188,8 @@ def setting_line(setting: Setting) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table."""
-
     title: str
     cell: Callable[[Any], Text | str]
-    """The cell of a record."""
     number: bool = True
     """Numbers stand on the right and are never broken; words stand on the left."""
     fit: Callable[[str, int], str] | None = None
@@ -244,15 +237,11 @@ def entries(text: str, room: int) -> str:
 
 
 Filled = list[tuple[Column, list[Text | str]]]
-"""Columns, each with its cells."""
 
 
 class Fitted(NamedTuple):
-    """A table that a screen holds."""
-
     table: Table
     legends: list[str]
-    """Of the columns that are shown."""
     common: list[str]
     """What all rows have in common, in words, in place of a column."""
 

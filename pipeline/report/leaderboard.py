@@ -68,7 +68,6 @@ SOURCES: dict[Source, str] = {
     "file": "candidates given as files · ",
     "tuner": "what a tuner tried · ",
 }
-"""The words before a table's setting."""
 Place = tuple[Source, Setting]
 NO_DETAILS = Details()
 
@@ -107,7 +106,6 @@ def print_leaderboard(
 
 
 def place_of(row: Scores | ProblemScores | KernelScores) -> Place:
-    """The table that a row stands in."""
     return row.source, row.setting
 
 
@@ -201,23 +199,17 @@ def outcome(problem: ProblemScores) -> str:
 
 
 class Row(NamedTuple):
-    """A kernel in its table; of a problem the best one that there is."""
-
     problem: str
-    """The problem's id."""
     name: str
     kernel: Kernel | None
     correct: str = ""
     author: str = ""
-    """The model, or the file."""
     because: str | None = None
     """Why its pace is unresolved, as it is stored."""
     missing: str = ""
-    """Why there is no kernel."""
 
 
 def kernel_rows(board: Leaderboard, place: Place, details: Details) -> list[Row]:
-    """The rows of a place's table of problems, or of kernels."""
     there = [p for p in board.problems if place_of(p) == place]
     versions = Counter(p.problem_id for p in there)
     rows = []
@@ -335,7 +327,6 @@ def _kernel_table(rows: list[Row], author: Column, console: Console, wide: bool)
 
 
 def speedup_legends(rows: Iterable[Row]) -> list[str]:
-    """What the marks beside speedups mean, where a row has them."""
     kernels = [row.kernel for row in rows if row.kernel]
     marked = any(bounded(k.speedup, k.interval) for k in kernels)
     said = [f"{BOUNDED_MARK}: low end, by the referee's clock"] if marked else []
@@ -416,11 +407,7 @@ _SAMPLES = Column(
     "correct", lambda s: f"{s.correct.part}/{s.correct.whole}", legend="correct, fast_p: of samples"
 )
 _FAST_1, _FAST_2 = _fast(2), _fast(4, 7)
-_MEAN = _mean(
-    "mean speedup [95 %]",
-    "geometric_mean",
-    legend="mean: geometric, of the solved",
-)
+_MEAN = _mean("mean speedup [95 %]", "geometric_mean", legend="mean: geometric, of the solved")
 _SCORES = (
     *(_SOLVED, _SAMPLES),
     Column("rate", lambda s: share(s.correct.share), spare=5),
@@ -478,7 +465,6 @@ def pasted(board: Leaderboard, view: ViewName, details: Details = NO_DETAILS) ->
 
 
 def typeset(columns: Sequence[Column], rows: Iterable[Any], heading: str, notes: Sequence[str]) -> Typeset:
-    """A table of these columns."""
     cells = [[str(column.cell(row)) for column in columns] for row in rows]
     kept = [note for note in notes if note]
     return Typeset(heading, [c.title for c in columns], [c.number for c in columns], cells, kept)
@@ -528,7 +514,6 @@ _COLUMNS = (
 
 
 def pasted_comparisons(comparisons: Iterable[Comparison]) -> list[Typeset]:
-    """Comparisons as tables of six columns."""
     columns = (_COLUMNS[0], _A[0], _B[0], _A[1], _B[1], _COLUMNS[8])
     tables = []
     for c in comparisons:
@@ -544,7 +529,7 @@ def _comparison_sentences(c: Comparison) -> list[str]:
         f"Correct, on {counted(len(c.problems), 'problem')}: A {share(c.correct_a)}, "
         f"B {share(c.correct_b)}, difference {100 * (c.correct_a - c.correct_b):+.1f} points{within}. "
         f"A is right more often on {c.more_correct_a}, B on {c.more_correct_b}: p = {c.correct_p:.3g} "
-        "(exact sign test).",
+        "(exact sign test)."
     ]
     if c.ratio.value is not None and c.ratio_p is not None:
         said.append(

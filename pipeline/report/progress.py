@@ -13,31 +13,15 @@ from rich.text import Text
 
 from kernelproof.db.views import StoredBatch
 from kernelproof.report.findings import gist, times
-from kernelproof.report.layout import (
-    Column,
-    attempt_number,
-    fitting,
-    percent,
-    scaled,
-    shortened,
-)
+from kernelproof.report.layout import Column, attempt_number, fitting, percent, scaled, shortened
 from kernelproof.report.plain import clean
 from kernelproof.types import Status
-from kernelproof.types.run import (
-    AT_SERVER,
-    HERE,
-    BatchProgress,
-    FailureCount,
-    FastAttempt,
-    ModelProgress,
-)
+from kernelproof.types.run import AT_SERVER, HERE, BatchProgress, FailureCount, FastAttempt, ModelProgress
 from kernelproof.wording import counted
 
 LONG_SILENCE_S = 20.0
-"""A silence of a server that lasts so long is mentioned."""
 _LONGEST_NAME = 120
 UNKNOWN = "unknown"
-"""Shown where no number is known."""
 _STATUSES_SHOWN = 6
 _BATCHES_SHOWN = 5
 
@@ -67,7 +51,6 @@ COLUMNS = (
 
 
 def progress_table(progress: BatchProgress, console: Console) -> Table:
-    """A row for each model, and one for all where there are several."""
     # A table that is drawn anew keeps its columns as far as it can.
     done = progress.whole.over >= progress.whole.samples
     columns = [replace(column, optional=column.optional or done) for column in COLUMNS]
@@ -91,17 +74,13 @@ def _name(model: str) -> str:
 
 
 def progress_screen(progress: BatchProgress, console: Console) -> RenderableType:
-    """The table, and what is worth a line below it."""
-    lines = [*_below(progress), *fastest_lines(progress.fastest[:3], several=len(progress.models) > 1)]
+    facts = [f"{title:<9} {fact}" for title, fact in progress_facts(progress)]
+    lines = [*facts, *fastest_lines(progress.fastest[:3], several=len(progress.models) > 1)]
     return Group(progress_table(progress, console), Text(), *map(_line, lines))
 
 
 def _line(text: str) -> Text:
     return Text(clean(text), no_wrap=True, overflow="ellipsis")
-
-
-def _below(progress: BatchProgress) -> list[str]:
-    return [f"{title:<9} {fact}" for title, fact in progress_facts(progress)]
 
 
 def progress_facts(progress: BatchProgress) -> list[tuple[str, str]]:
@@ -204,7 +183,6 @@ def failure_line(failure: FailureCount) -> str:
 
 
 def summary_line(progress: BatchProgress) -> str:
-    """One line that says how far it is."""
     whole = progress.whole
     places = {
         "at the server": sum(whole.places.get(place, 0) for place in AT_SERVER),
@@ -259,7 +237,6 @@ def cost(model: ModelProgress) -> str:
 
 
 def short_cost(model: ModelProgress) -> str:
-    """The cost for a table's cell."""
     if not model.answered:
         return ""
     if model.cost_usd is None:
@@ -323,7 +300,6 @@ def head(batch: StoredBatch) -> str:
 
 
 def line(batch: StoredBatch) -> str:
-    """The same, and what it came to, on one line."""
     progress = progress_of(batch)
     return f"{head(batch)}; {outcome(progress)}" if progress is not None else head(batch)
 

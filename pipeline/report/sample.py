@@ -131,8 +131,6 @@ FASTER = "make it faster"
 
 @dataclass
 class _Step:
-    """An attempt, and what was reached and spent when it had ended."""
-
     attempt: StoredAttempt
     parent: _Step | None
     best: float
@@ -157,7 +155,6 @@ class _Step:
 
     @property
     def question(self) -> str:
-        """The kind of question that its model was asked."""
         if self.attempt.status is Status.PLANS:
             return "plans"
         if self.attempt.plan is not None:
@@ -168,7 +165,6 @@ class _Step:
 
     @property
     def gain(self) -> str:
-        """Over the attempt that it was built on."""
         if self.status is not Status.CORRECT or self.parent is None:
             return ""
         if self.parent.times is None or self.times is None:

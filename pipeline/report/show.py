@@ -67,7 +67,6 @@ OF_THE_ANSWER = ("reason", "claimed", "model", "strategy", "parameters", "built 
 
 
 def print_checks(attempt: StoredAttempt, console: Console) -> None:
-    """The checks with their evidence."""
     verification = _verification(attempt)
     if verification is None:
         print_words(console, "No verification is stored.")
@@ -193,7 +192,6 @@ def _print_prompt(attempt: StoredAttempt, console: Console) -> None:
 
 
 def _print_long(console: Console, text: str, attempt: StoredAttempt, alone: str) -> None:
-    """A text, or its beginning, and how to have all of it."""
     print_words(console, text[:MOST_SHOWN])
     if len(text) > MOST_SHOWN:
         more = counted(len(text) - MOST_SHOWN, "character")
@@ -310,7 +308,6 @@ def _print_environment(attempt: StoredAttempt, console: Console) -> None:
 
 
 def environment_facts(environment: Environment) -> dict[str, str]:
-    """The facts that the record has of the machine, by name."""
     facts = environment.model_dump(exclude={"gpu"}, exclude_none=True)
     if environment.gpu:
         gpu = environment.gpu.model_dump(exclude_none=True)
@@ -326,7 +323,6 @@ def _print_verifications(attempt: StoredAttempt, console: Console) -> None:
 
 
 def verification_lines(attempt: StoredAttempt) -> Iterator[tuple[str, ...]]:
-    """The cells of VERIFICATION_COLUMNS for each verification, the oldest first."""
     for stored in attempt.verifications:
         v = stored.verification
         speedup = times(v.measurement.speedup) if v.measurement else ""

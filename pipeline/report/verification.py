@@ -1,10 +1,12 @@
-"""One verification on screen, as `verify` and `show` print it: the verdict, its evidence, its measurement."""
+"""One verification on screen, as `verify` and `show` print it: the verdict, its evidence, its measurement.
+And a reproduction: what was claimed, what was seen now, and what differs."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -17,6 +19,7 @@ from kernelproof.analysis.bottleneck import Bottleneck
 from kernelproof.choices import Rigor
 from kernelproof.report.findings import (
     SEPARATOR,
+    against,
     bound_words,
     finding_of,
     gist,
@@ -40,7 +43,6 @@ from kernelproof.report.layout import (
 from kernelproof.report.leaderboard import PACE_STYLE
 from kernelproof.report.plain import clean, json_text
 from kernelproof.types import (
-    Against,
     Check,
     CheckOutcome,
     Extraction,
@@ -48,11 +50,14 @@ from kernelproof.types import (
     Measurement,
     Pace,
     Replayed,
+    Reproduction,
     Roofline,
     Status,
     Verification,
     VerifySettings,
 )
+from kernelproof.types import ReproductionFinding as Finding
+from kernelproof.types.reproduction import Bundled
 from kernelproof.types.verification import SANITIZER
 from kernelproof.wording import counted
 
@@ -204,7 +209,6 @@ def excerpt(details: str) -> str:
 
 
 Steps = dict[str, str]
-"""Commands, and what each shows or does."""
 
 
 def next_steps(
@@ -238,7 +242,6 @@ BUILDING = (Status.BUILD_ERROR, Status.BUILD_TIMEOUT)
 
 
 def print_next(steps: Steps, console: Console) -> None:
-    """The commands, each with what it is for."""
     if not steps:
         return
     console.print()
@@ -254,7 +257,6 @@ def print_next(steps: Steps, console: Console) -> None:
 def json_verified(
     extraction: Extraction, status: Status, verification: Verification | None, attempt_id: int | None
 ) -> str:
-    """The same as one JSON object."""
     return clean(json.dumps(_facts(extraction, status, verification, attempt_id), indent=1))
 
 
@@ -312,7 +314,6 @@ def rules(settings: VerifySettings) -> str:
 
 
 def _print_findings(verification: Verification, console: Console) -> None:
-    """Each rule that matched, with its line and the text there."""
     table = Table.grid(padding=(0, 2))
     for f in verification.findings:
         words = Text("\n".join(filter(None, (clean(f.message), clean(f.evidence)))))
@@ -344,7 +345,6 @@ def flat_figures(check: Check) -> str:
 
 
 def error_rows(verification: Verification) -> Iterator[tuple[str, ...]]:
-    """The cells of ERROR_COLUMNS for each output that was compared."""
     for e in verification.errors:
         where = ""
         if e.first_bad is not None:
@@ -386,7 +386,6 @@ def _replaced(kernels: Kernels) -> str:
 
 
 def _kernel(facts: KernelFacts, total_ms: float) -> tuple[str, ...]:
-    """The cells of KERNEL_COLUMNS."""
     launch, occupancy = facts.launch, facts.occupancy
     name = launch.name
     if len(name) > KERNEL_NAME:
@@ -405,21 +404,21 @@ def _kernel(facts: KernelFacts, total_ms: float) -> tuple[str, ...]:
 
 
 REASONS = 3
-"""Different reasons for disturbed blocks that are shown."""
 
 
 def print_measurement(m: Measurement, console: Console) -> None:
-    """One line a fact; a fact that was not measured has none."""
     print_facts(console, measurement_facts(m))
 
 
 def measurement_facts(m: Measurement) -> dict[str, str]:
-    """Name and fact; empty where it was not measured."""
     return {
         "speedup": finding_of(m),
         "candidate": f"{m.candidate_ms:.6g} ms" + (", launch-bound" if m.launch_bound else ""),
         m.baseline: f"{m.baseline_ms:.6g} ms",
-        **{f"against {a.baseline}": _against(a) for a in m.against},
+        **{
+            f"against {a.baseline}": f"{finding_of(a)}; {a.baseline_ms:.6g} ms, measured {a.measured}"
+            for a in m.against
+        },
         "as CUDA graph": _replayed(m.replayed, m.baseline) if m.replayed else "",
         "clocks": _clocks(m),
         "roofline": _roofline(m.roofline) if m.roofline else "",
@@ -431,10 +430,6 @@ def measurement_facts(m: Measurement) -> dict[str, str]:
         "clocks before": pairs(m.clocks_before),
         "clocks after": pairs(m.clocks_after),
     }
-
-
-def _against(a: Against) -> str:
-    return f"{finding_of(a)}; {a.baseline_ms:.6g} ms, measured {a.measured}"
 
 
 def _replayed(replayed: Replayed, baseline: str) -> str:
@@ -505,16 +500,12 @@ def _disturbed(reasons: Sequence[str]) -> str:
 
 
 MOST_CANDIDATES = 10
-"""Candidates that a table of the fastest shows."""
 MOST_TRIALS = 5
 """Trials of a tuner that a table shows, the original apart."""
 
 
 class Timed(NamedTuple):
-    """A program."""
-
     facts: Sequence[str]
-    """Its name and more, in the first columns."""
     measurement: Measurement
     attempt_id: int | None
 
@@ -555,3 +546,60 @@ def _bottleneck_line(bottleneck: Bottleneck) -> str:
     if bottleneck.device_share is not None:
         parts.append(f"kernels run for {percent(bottleneck.device_share)} of it")
     return f"{bottleneck.limit} ({'; '.join(parts)})" if parts else bottleneck.limit
+
+
+STYLE = {Finding.SAME: "bold green", Finding.FASTER: "bold green", Finding.AMBIGUOUS: "bold yellow"}
+
+
+def print_reproduction(result: Reproduction, console: Console) -> None:
+    console.print(
+        f"attempt {result.attempt_id}: {result.finding.value.replace('_', ' ')}",
+        style=STYLE.get(result.finding, "bold red"),
+    )
+    console.print(clean(result.reason), soft_wrap=True)
+    _print_alterations(result.alterations, console)
+    for label, verification in (("then", result.then), ("now", result.now)):
+        if verification is not None:
+            console.print(f"{label:<5} {clean(_line(verification))}", soft_wrap=True)
+    for field, (then, now) in result.differences.items():
+        console.print(f"  {field}: {clean(str(then))} then, {clean(str(now))} now", soft_wrap=True)
+    if result.now is not None and not result.differences:
+        console.print("the environment is the same")
+    if result.verification_id is not None:
+        console.print(f"kept as verification {result.verification_id}: kernelproof show {result.attempt_id}")
+
+
+def print_tampering(path: Path, tampering: Sequence[str], console: Console) -> None:
+    console.print(f"{clean(str(path))}: tampered", style="bold red", soft_wrap=True)
+    console.print("the bundle is not what its manifest says; nothing was run", soft_wrap=True)
+    _print_alterations(tampering, console)
+
+
+def print_bundle(path: Path, sha256: str, attempts: Mapping[int, Bundled | None], console: Console) -> None:
+    """Prints the attempts of a bundle. None: an attempt whose records cannot be read."""
+    console.print(f"{clean(str(path))}: {counted(len(attempts), 'attempt')}, sha256 {sha256}", soft_wrap=True)
+    rows = [
+        (str(number), *(_row(a) if a else ("cannot be read", *[""] * 5))) for number, a in attempts.items()
+    ]
+    print_table(console, ("attempt", "problem", "model", "status", "speedup", "device", "verified"), rows)
+
+
+def _row(attempt: Bundled) -> tuple[str, ...]:
+    claim = attempt.verification
+    speedup = times(claim.measurement.speedup) if claim.measurement else ""
+    device = claim.environment.device_name if claim.environment else ""
+    return attempt.problem.id, attempt.run.model, claim.status, speedup, device, claim.created
+
+
+def _print_alterations(alterations: Sequence[str], console: Console) -> None:
+    for alteration in alterations:
+        console.print(f"  tampered: {clean(alteration)}", soft_wrap=True)
+
+
+def _line(verification: Verification) -> str:
+    device = verification.environment.device_name if verification.environment else "no device"
+    measured = verification.measurement
+    if measured is None:
+        return f"{verification.status} on {device}, {verification.created}"
+    said = f"{finding_of(measured)}, {against(measured.candidate_ms, measured.baseline_ms)}"
+    return f"{verification.status}, {said} on {device}, {verification.created}"

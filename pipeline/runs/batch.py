@@ -36,15 +36,11 @@ AHEAD = 2
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a batch is to do with one model."""
-
     settings: RunSettings
     provider: Provider
     problems: Sequence[Problem]
     samples: int
-    """Samples of each problem."""
     questions: int = 8
-    """Questions asked of the model at the same time."""
     price: Price | None = None
     context_length: int | None = None
     """Tokens that the model's context holds, as far as the user says it."""
@@ -67,16 +63,12 @@ class Terms:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a batch ended."""
-
     run_ids: tuple[int, ...]
     statuses: dict[tuple[str, AttemptKey], Status | None]
     """Every attempt of the plans, by model; None where it was interrupted."""
     interrupted: bool = False
     limit: str | None = None
-    """The limit that ended the questions, in words."""
     refusals: tuple[ProviderFatal, ...] = ()
-    """Why servers answered no question at all."""
     refused_for_good: int = 0
     """Questions that the server refuses whenever it is asked: too long for the model, say."""
 
@@ -88,7 +80,6 @@ class Outcome:
 
     @property
     def ended(self) -> str:
-        """In a few words."""
         if self.interrupted:
             return "interrupted"
         if self.refusals:
@@ -128,8 +119,6 @@ async def run_batch(
 
 
 class _Batch:
-    """The parts of a running batch."""
-
     def __init__(
         self,
         plans: Sequence[RunPlan],
@@ -240,7 +229,6 @@ class _Batch:
             self._report.close(ended)
 
     def outcome(self, interrupted: bool) -> Outcome:
-        """How it ended, as the store has it."""
         statuses, final = {}, 0
         for plan, run_id in zip(self._plans, self._runs, strict=True):
             ids = {problem.id: problem.sha256 for problem in plan.problems}

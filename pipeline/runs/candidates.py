@@ -86,7 +86,6 @@ class CandidateInput:
     recorded_for: str | None = None
     """The backend that the answer was asked for, where the line says so."""
     reported: ReportedResult | None = None
-    """The result reported of it, where there is one."""
 
     @property
     def stored_response(self) -> Response:
@@ -102,7 +101,6 @@ def holds_many(path: Path) -> bool:
 
 
 def candidate_from_text(name: str, text: str, problem: Problem) -> CandidateInput:
-    """A candidate from a text: a program, or a raw response."""
     response = Response(text=text)
     return CandidateInput(name, problem, response, extract(response))
 
@@ -283,19 +281,14 @@ def _listed(wrong: list[str], rest: str) -> str:
 
 @dataclass(frozen=True)
 class Done:
-    """A candidate and what came of it."""
-
     input: CandidateInput
     verdict: Verdict
 
 
 @dataclass(frozen=True)
 class ManyDone:
-    """How all of them ended."""
-
     done: tuple[Done, ...]
     missing: int
-    """Candidates that an interruption left undone."""
 
 
 async def verify_all(

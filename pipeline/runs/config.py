@@ -67,7 +67,6 @@ class Price:
 
 
 def with_cost(response: Response, price: Price | None) -> Response:
-    """The answer with its cost, where that is known."""
     usage = response.usage
     if response.cost_usd is not None or price is None or usage is None:
         return response
@@ -96,7 +95,6 @@ class Option:
     """Where the option is not called as its key."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """The key's schema, for pydantic."""
         from pydantic_core.core_schema import no_info_after_validator_function
 
         if self.bounds is not None:
@@ -131,8 +129,7 @@ class ModelOptions:
     ] = None
     stream: Annotated[bool | None, Option("Take answers as they come [default: stream].")] = None
     concurrency: Annotated[
-        int | None,
-        Option("Most questions at once [default: 8; with --batch 50000].", CONCURRENCY),
+        int | None, Option("Most questions at once [default: 8; with --batch 50000].", CONCURRENCY)
     ] = None
     timeout: Annotated[
         float | None, Option("Longest silence of a server, in seconds [default: 600].", TIMEOUT_S)
@@ -198,8 +195,6 @@ OF_A_MODEL = frozenset(each.name for each in fields(ModelOptions))
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig(ModelOptions):
-    """One model of a batch."""
-
     model: Annotated[str, Option("The model.")]
     """`openai:MODEL`, `replay:FILE` ..."""
     samples: Annotated[int | None, Option("Samples of each problem.", SAMPLES)] = None
@@ -258,8 +253,7 @@ class BatchConfig(ModelOptions):
     ] = None
     """Seconds."""
     max_device_time: Annotated[
-        float | None,
-        Option("Stop asking when verifications held the GPU so long: 2h.", TIME_S, "<time>"),
+        float | None, Option("Stop asking when verifications held the GPU so long: 2h.", TIME_S, "<time>")
     ] = None
     """Seconds."""
     max_attempts: Annotated[

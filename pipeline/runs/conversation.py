@@ -381,10 +381,7 @@ class Conversation:
 
     def _key(self, turn: int) -> AttemptKey:
         return AttemptKey(
-            problem_id=self._problem.id,
-            problem_sha256=self._problem.sha256,
-            sample=self._sample,
-            turn=turn,
+            problem_id=self._problem.id, problem_sha256=self._problem.sha256, sample=self._sample, turn=turn
         )
 
     def _stored(self, turn: int, prompt: Prompt) -> Judged | None:

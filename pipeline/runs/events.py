@@ -18,23 +18,18 @@ from kernelproof.types.run import BatchProgress, FailureCount, FastAttempt, Mode
 
 
 class Phase(StrEnum):
-    """Where an attempt is."""
-
     ELSEWHERE = "elsewhere"
     """Another command is at work on the same question; this one waits for what comes of it."""
     ASKING = "asking"
     """The question waits for a free place at the model's server."""
     SENT = "sent"
-    """The server has the question; no token came yet."""
     ANSWERING = "answering"
-    """Tokens come."""
     WAITING = "waiting"
     """The server was busy or failed; the question is sent again later. `note` says why."""
     BATCHED = "batched"
     """The question is in a batch: collected, at the server, or answered and not yet read. `batch` and `note`
     say which and how far it is."""
     ANSWERED = "answered"
-    """The answer is stored."""
     JUDGING = "judging"
     """The candidate is with the engine; `note` is the engine's stage: queued, building, timing ..."""
     ENDED = "ended"
@@ -46,8 +41,6 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to one attempt."""
-
     model: str
     key: AttemptKey
     phase: Phase
@@ -76,7 +69,6 @@ OnEvent = Callable[[Event], None]
 
 
 KEPT = 5
-"""The number of best attempts that are kept."""
 _SampleName: TypeAlias = "tuple[str, str, str, int]"
 
 
@@ -91,7 +83,6 @@ class Fastest:
         """The best screening of each open sample."""
 
     def hear(self, event: Event) -> None:
-        """An attempt ended as correct."""
         found = _fast(event)
         if found is None:
             return
@@ -117,7 +108,6 @@ class Fastest:
         return tuple(sorted([*self._kept, *self._screened.values()], key=lambda one: -one.claimed)[:KEPT])
 
     def of(self, model: str) -> FastAttempt | None:
-        """A model's best."""
         screened = [one for one in self._screened.values() if one.model == model]
         kept = [self._of[model]] if model in self._of else []
         return max([*kept, *screened], key=lambda one: one.claimed, default=None)
@@ -157,9 +147,7 @@ def _same(one: FastAttempt, other: FastAttempt) -> bool:
 
 
 LONGEST = 300
-"""Characters of a reason that are kept."""
 MOST = 64
-"""Different reasons that are remembered."""
 
 
 class Reasons:
@@ -200,7 +188,6 @@ def one_line(text: str) -> str:
 WINDOW_S = 10
 """Tokens a second are counted over so many seconds."""
 FAILURES = 3
-"""The number of kinds of failure that are shown."""
 ENOUGH_SAMPLES = 3
 """Nothing is said of time left and cost at the end before so many samples are done."""
 
@@ -212,8 +199,6 @@ _HEARD = (Phase.SENT, Phase.ANSWERING)
 
 @dataclass(slots=True)
 class _Attempt:
-    """An attempt whose sample is not over."""
-
     place: str | None = None
     """None: it is at no place, because it ended or has not begun."""
     phase: Phase | None = None
@@ -227,8 +212,6 @@ class _Attempt:
 
 @dataclass(slots=True)
 class _SeenBatch:
-    """A batch with questions of attempts that are not done."""
-
     questions: int = 0
     note: str = ""
 
@@ -244,8 +227,6 @@ class _Sample:
 
 
 class _Sum:
-    """A sum of numbers that may be unknown."""
-
     def __init__(self) -> None:
         self.value: Any = None
 
@@ -255,8 +236,6 @@ class _Sum:
 
 
 class _Model:
-    """The counts of one model."""
-
     def __init__(self, name: str) -> None:
         self.name = name
         self.samples = self.over = self.answered = self.reused = self.kept = 0
@@ -355,7 +334,6 @@ class Progress:
         return +total
 
     def _move(self, model: _Model, sample: _Sample, attempt: _Attempt, event: Event, now: float) -> None:
-        """Puts the attempt where the event says it is."""
         if event.phase in _HEARD:
             attempt.heard = now
         attempt.phase = event.phase
@@ -439,7 +417,6 @@ def _out_of_batch(model: _Model, attempt: _Attempt) -> None:
 
 
 def _answer(model: _Model, sample: _Sample, event: Event) -> None:
-    """An answer came, or was there."""
     if event.reused or event.response is None:
         model.reused += event.reused
         return
@@ -461,7 +438,6 @@ def _answer(model: _Model, sample: _Sample, event: Event) -> None:
 
 
 def _close(model: _Model, sample: _Sample | None) -> None:
-    """A sample is over."""
     model.over += 1
     if sample is None:
         return
@@ -475,7 +451,6 @@ def _close(model: _Model, sample: _Sample | None) -> None:
 
 
 def _seen(model: _Model, now: float, fastest: FastAttempt | None) -> ModelProgress:
-    """The counts as they are shown."""
     heard = [
         attempt
         for sample in model.open.values()

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 import anyio
 
 RECENT = 8
-"""Attempts whose gain is looked at."""
 UNKNOWN_ROOM = math.log(2.0)
 """The room that is left where no roofline is known."""
 

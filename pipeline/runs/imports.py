@@ -54,8 +54,6 @@ _CLOSERS = {"{": "}", "[": "]"}
 
 
 class ReportedEntry(NamedTuple):
-    """One entry of a file of results."""
-
     level: int | None
     """None where the file does not say."""
     problem: int
@@ -225,7 +223,6 @@ def _before(error: Exception) -> Any:
 SAMPLE = "kernel.json"
 """A published sample of KernelBench: its program, and its reported result."""
 _NO_PROGRAM = re.compile(r"(?:^|_)prompt(?:_|\.)|^eval_result|(?:^|_)log(?:_|\.)")
-"""Texts that KernelBench leaves beside its programs."""
 _RESPONSE = "_response"
 _ANSWERS = re.compile(r"(?:^|[_-])(?:raw|responses?|answers?|completions?)(?:$|[_-])", re.IGNORECASE)
 """Folders of raw answers, beside the folder of the programs that were taken from them."""
@@ -233,12 +230,8 @@ _ANSWERS = re.compile(r"(?:^|[_-])(?:raw|responses?|answers?|completions?)(?:$|[
 
 @dataclass(frozen=True)
 class ImportInput:
-    """The programs to import."""
-
     candidates: tuple[CandidateInput, ...]
-    """Each with where it came from, and with its reported result where there is one."""
     notes: tuple[str, ...] = ()
-    """What was left out, a sentence each."""
 
 
 def read_import(
@@ -265,8 +258,6 @@ def read_import(
 
 @dataclass
 class _Import:
-    """One folder that is being read."""
-
     folder: Folder
     suite: Suite
     problem: Problem | None
@@ -274,12 +265,12 @@ class _Import:
     notes: list[str] = field(default_factory=list)
 
     def read(self) -> ImportInput:
-        """Everything in it."""
         root = self.folder.root
         files = self.folder.files(lambda name: name.endswith(SUFFIXES) or name in (SAMPLE, *RESULTS))
         results = [file for file in files if file.name in RESULTS]
         files = [file for file in files if file.name not in RESULTS]
-        places = {file: self._place(file) for file in files}
+        base = PurePath(self.folder.root.resolve().name)
+        places = {file: place_of(base / self.folder.name(file)) for file in files}
         if self.problem is None and self.suite.name == PACKAGED and any(places.values()):
             raise UsageError(
                 f"{root} numbers its problems as KernelBench does, and the packaged problems have other "
@@ -294,9 +285,6 @@ class _Import:
             return self._candidate(file, places[file], entries.get(file))
 
         return ImportInput(tuple(read_each(files, one, self.folder.name, self.notes)), tuple(self.notes))
-
-    def _place(self, file: Path) -> Place | None:
-        return place_of(PurePath(self.folder.root.resolve().name) / self.folder.name(file))
 
     def _programs(self, files: list[Path], places: dict[Path, Place | None]) -> list[Path]:
         """The files without prompts, logs, and answers whose program lies beside them.
@@ -432,13 +420,10 @@ def _sample(text: str) -> tuple[str, dict[str, Any] | None]:
 
 @dataclass(frozen=True)
 class StoredImport:
-    """Where the programs are."""
-
     run_id: int
     attempts: tuple[int, ...]
     """In the order in which they were read."""
     new: int
-    """Attempts that were not there before."""
     with_claim: int
     to_judge: tuple[int, ...]
     """Attempts that hold a program."""

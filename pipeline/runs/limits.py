@@ -28,7 +28,6 @@ class Limits:
     max_device_time: float | None = None
     """Seconds in which verifications of the runs held the device."""
     max_attempts: int | None = None
-    """Answers."""
     equal_errors: int | None = 10
     """The number of questions of a model that fail alike in a row and so end the asking. Errors about one
     question alone do not count."""
@@ -80,7 +79,6 @@ class Budget:
             )
 
     def failed(self) -> None:
-        """A question got no answer."""
         with self._lock:
             self._in_flight -= 1
 

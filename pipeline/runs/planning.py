@@ -11,13 +11,7 @@ from kernelproof.db.views import AttemptState, ModelUsage
 from kernelproof.errors import ProviderFatal, UsageError
 from kernelproof.jobs import RETRIED
 from kernelproof.prompting import checked_for_plans, default_template, open_template
-from kernelproof.providers import (
-    Provider,
-    ProviderOptions,
-    Question,
-    RecordingProvider,
-    open_provider,
-)
+from kernelproof.providers import Provider, ProviderOptions, Question, RecordingProvider, open_provider
 from kernelproof.providers.context import BYTES_A_TOKEN, cannot_fit
 from kernelproof.providers.server_batches import MAX_QUESTIONS
 from kernelproof.runs.batch import RunPlan, Terms
@@ -73,7 +67,6 @@ def _check_budget(config: BatchConfig, plan: RunPlan) -> None:
 
 
 def terms_of(config: BatchConfig, generated: Path | None, again: frozenset[Status] = frozenset()) -> Terms:
-    """What a batch keeps to."""
     limits = Limits(
         max_cost=config.max_cost,
         max_tokens_total=config.max_tokens_total,
@@ -170,7 +163,6 @@ class _Nobody(Provider):
 
     @property
     def name(self) -> str:
-        """The model's."""
         return self._name
 
     async def ask(self, question: Question) -> Response:
@@ -180,8 +172,6 @@ class _Nobody(Provider):
 
 @dataclass(frozen=True)
 class Forecast:
-    """Of one model."""
-
     plan: RunPlan
     finished: int
     """Samples of which nothing is left to do."""
@@ -235,8 +225,6 @@ def forecast(plan: RunPlan, store: Store | None) -> Forecast:
 
 
 class _Sample:
-    """One sample: how far it is."""
-
     def __init__(
         self,
         plan: RunPlan,

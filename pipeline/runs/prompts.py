@@ -162,10 +162,7 @@ def template_of_searches() -> str:
 
 
 def feedback_text(
-    problem: Problem,
-    settings: VerifySettings,
-    extraction: Extraction,
-    verification: Verification | None,
+    problem: Problem, settings: VerifySettings, extraction: Extraction, verification: Verification | None
 ) -> str:
     """Errors, or the times and what bounds them."""
     failure = (

@@ -25,8 +25,6 @@ from kernelproof.verifier.engine.engine import Engine
 
 @dataclass(frozen=True)
 class Rejudged:
-    """How a rejudging ended."""
-
     statuses: dict[int, Status]
     """Attempt to its status under the settings."""
     kept: int
@@ -81,8 +79,6 @@ async def rejudge(
 
 
 class _Work:
-    """The attempts to judge, and what came of them."""
-
     def __init__(
         self,
         run_ids: Sequence[int],
@@ -121,7 +117,6 @@ class _Work:
         self._kept = 0
 
     async def run(self) -> None:
-        """Takes attempts until none is left."""
         while self.todo:
             await self._one(self.todo.popleft())
 
@@ -156,12 +151,10 @@ class _Work:
         self._on_event(Event(model, key, Phase.OVER, **facts))
 
     def close(self, ended: str) -> None:
-        """Gives the leases back and says how it ended."""
         self.leases.close()
         self.report.close(ended)
 
     def outcome(self) -> Rejudged:
-        """What came of it."""
         missing = self._total - len(self._statuses)
         return Rejudged(self._statuses, self._kept, self._without_program, missing, self._changed)
 

@@ -266,8 +266,6 @@ _BY_PROBLEM: tuple[ViewName, ...] = ("problem",)
 
 
 class Leader(NamedTuple):
-    """The result that leads a problem of a board."""
-
     source: Source
     setting: Setting
     problem_id: str
@@ -292,23 +290,18 @@ def leaders(store: Store, filters: Filters) -> list[Leader]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The findings of an audit."""
-
     results: list[tuple[Leader, Reproduction]] = field(default_factory=list)
 
     @property
     def held(self) -> int:
-        """Results that were confirmed."""
         return sum(one.finding.confirms for _, one in self.results)
 
     @property
     def refuted(self) -> int:
-        """Results that do not hold."""
         return sum(one.finding.refutes for _, one in self.results)
 
     @property
     def undecided(self) -> int:
-        """Results of which nothing can be said."""
         return len(self.results) - self.held - self.refuted
 
 

@@ -51,7 +51,6 @@ class RunContext:
     again: frozenset[Status] = frozenset()
     """Only attempts that ended so are done again, and nothing else is done; empty: all that is left to do."""
     began: str = field(default_factory=utc_now)
-    """When the command began."""
     known: dict[AttemptKey, AttemptState] = field(default_factory=dict)
     first_prompts: dict[str, Prompt] = field(default_factory=dict)
     """By the problem's SHA-256: all samples of a problem begin with the same question."""
@@ -68,11 +67,9 @@ class Judged:
     verification: Verification | None
     source: str | None
     parent_id: int | None
-    """The attempt that it was built on."""
     plan: int | None = None
     """The number of the parent's plan that it carries out, from 1; None: no plan."""
     plans: tuple[Plan, ...] = ()
-    """The plans in the answer, where the question asked for plans."""
 
     @property
     def times(self) -> Measurement | None:
@@ -109,7 +106,6 @@ class AnswerSlot:
             self._inside = True
 
     def leave(self) -> None:
-        """Frees the slot, if it is held."""
         if self._inside:
             self._limiter.release_on_behalf_of(self)
             self._inside = False

@@ -111,5 +111,4 @@ class Report:
             await in_thread(self._batches.report, self._id, self._progress())
 
     def close(self, ended: str) -> None:
-        """Stores how the command ended."""
         self._batches.report(self._id, self._progress(), ended)

@@ -29,14 +29,7 @@ from kernelproof.jobs.leases import LeaseKeeper
 from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.runs.shutdown import Report, Shutdown
 from kernelproof.runs.tuning_template import MOST_COUNTED, Template, Values
-from kernelproof.types import (
-    Interval,
-    Measurement,
-    Problem,
-    RunSettings,
-    Status,
-    VerifySettings,
-)
+from kernelproof.types import Interval, Measurement, Problem, RunSettings, Status, VerifySettings
 from kernelproof.verifier.engine.engine import Engine
 
 _LOOKS = 20
@@ -51,11 +44,9 @@ class Proposer(Protocol):
 
     def ask(self) -> Values | None:
         """The next combination; None when none is left."""
-        ...
 
     def tell(self, values: Values, score: float | None) -> None:
         """How good a combination is, the more the better; None: it failed."""
-        ...
 
 
 def proposer_for(template: Template, trials: int, seed: int) -> Proposer:
@@ -178,16 +169,11 @@ TUNE_MODEL = "tune"
 
 @dataclass(frozen=True)
 class TuningTask:
-    """What is to be tuned, and how."""
-
     template: Template
     problem: Problem
     trial: VerifySettings
-    """How a trial is verified."""
     confirm: VerifySettings
-    """How the best and the original are verified at the end."""
     name: str | None = None
-    """The runs' name."""
     parent: int | None = None
     """The attempt that the source comes from, if it comes from one."""
 
@@ -220,15 +206,12 @@ class TuningTask:
 
 @dataclass(frozen=True)
 class Trial:
-    """One combination, verified."""
-
     values: Values
     status: Status
     reason: str
     measurement: Measurement | None
     attempt_id: int
     kept: bool
-    """True when it was taken from the store."""
 
     @property
     def score(self) -> float | None:
@@ -261,21 +244,16 @@ class Gain:
 
 @dataclass
 class Tuned:
-    """How a tuning ended."""
-
     task: TuningTask
     trials: list[Trial] = field(default_factory=list)
     """In the order in which they were proposed; the first is the original."""
     original: Trial | None = None
-    """The original, confirmed."""
     best: Trial | None = None
     """The best of the trials, confirmed; None where none is better than the original."""
     stopped: bool = False
-    """Whether a signal ended it."""
 
     @property
     def ranked(self) -> list[Trial]:
-        """The correct trials, the best first."""
         return sorted((one for one in self.trials if one.correct), key=lambda one: one.rank, reverse=True)
 
     @property
@@ -285,7 +263,6 @@ class Tuned:
 
     @property
     def gain(self) -> Gain | None:
-        """The best over the original, by the confirmations."""
         if self.best is None or self.original is None:
             return None
         return gain(self.original.measurement, self.best.measurement)
@@ -365,8 +342,6 @@ async def tune(
 
 @dataclass
 class _Pending:
-    """A trial on its way."""
-
     values: Values
     done: anyio.Event = field(default_factory=anyio.Event)
     trial: Trial | None = None
@@ -374,11 +349,7 @@ class _Pending:
 
 class _Search:
     def __init__(
-        self,
-        task: TuningTask,
-        proposer: Proposer,
-        judge: Judge,
-        hear: Callable[[Trial], None],
+        self, task: TuningTask, proposer: Proposer, judge: Judge, hear: Callable[[Trial], None]
     ) -> None:
         self._task, self._proposer, self._judge, self._hear = task, proposer, judge, hear
 

@@ -43,8 +43,6 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
 
 @dataclass(frozen=True)
 class Limit:
-    """One condition."""
-
     text: str
     _tree: ast.Compare
 
@@ -97,17 +95,14 @@ def _value(node: ast.expr, values: Mapping[str, int]) -> int:
 
 
 LONGEST = 200_000
-"""Characters of a source."""
 MOST_PARAMETERS = 16
 MOST_CONDITIONS = 64
 MOST_VALUES = 64
 MOST_NUMBER = 2**31 - 1
 MOST_COUNTED = 100_000
-"""Combinations that are counted one by one."""
 FOUND_STEPS = (-2, -1, 0, 1, 2)
 """A constant that was found is halved and doubled so many times."""
 FOUND_MOST = 4096
-"""No constant that was found is made larger."""
 
 _DECLARED = re.compile(r"(?://|/\*|#)[ \t]*tune[ \t]*:[ \t]*(?P<rest>[^\n]*)")
 _WHERE = re.compile(r"(?://|/\*|#)[ \t]*tune[ \t]+where[ \t]*:[ \t]*(?P<rest>[^\n]*)")
@@ -120,10 +115,7 @@ _GIVEN = r"(?:(?<![\w.])|(?<=-D))NAME(?:[ \t]*:[ \t]*[\w.]+)?[ \t]*=(?!=)[ \t]*"
 _DEFINED = r"#[ \t]*define[ \t]+NAME[ \t]+" + _NUMBER
 _SUFFIX = r"(?:[uUlL]{1,3}\b)?"
 _NAME = r"(?P<name>[A-Za-z_]\w*)"
-_CONSTANT = re.compile(
-    rf"\bconst(?:expr)?[ \t]+(?:\w[\w:]*[ \t]+){{1,4}}{_NAME}[ \t]*=[ \t]*{_NUMBER}",
-    re.A,
-)
+_CONSTANT = re.compile(rf"\bconst(?:expr)?[ \t]+(?:\w[\w:]*[ \t]+){{1,4}}{_NAME}[ \t]*=[ \t]*{_NUMBER}", re.A)
 _DEFINE = re.compile(_DEFINED.replace("NAME", _NAME), re.A)
 _FIXED = re.compile(r"warp_?size", re.IGNORECASE)
 """Constants of the hardware."""
@@ -135,8 +127,6 @@ Values = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Parameter:
-    """A whole number of the source."""
-
     name: str
     value: int
     """What the source says."""
@@ -145,13 +135,10 @@ class Parameter:
     spans: tuple[tuple[int, int], ...]
     """Where it stands: first character and one past the last."""
     line: int
-    """The line of the first place."""
 
 
 @dataclass(frozen=True)
 class Template:
-    """A source with its parameters."""
-
     source: str
     parameters: tuple[Parameter, ...]
     limits: tuple[Limit, ...]
@@ -160,7 +147,6 @@ class Template:
 
     @property
     def original(self) -> Values:
-        """The values that the source has."""
         return tuple(parameter.value for parameter in self.parameters)
 
     @property
@@ -174,20 +160,16 @@ class Template:
         return sum(1 for _ in self.combinations()) if self.size <= MOST_COUNTED else None
 
     def named(self, values: Values) -> dict[str, int]:
-        """Values by name."""
         return {parameter.name: value for parameter, value in zip(self.parameters, values, strict=True)}
 
     def allows(self, values: Values) -> bool:
-        """Whether the conditions hold."""
         named = self.named(values)
         return all(limit.holds(named) for limit in self.limits)
 
     def combinations(self) -> Iterator[Values]:
-        """Every combination that the conditions allow."""
         return filter(self.allows, itertools.product(*(p.values for p in self.parameters)))
 
     def filled(self, values: Values) -> str:
-        """The source with these values in place of its own."""
         places = {
             span: str(value)
             for parameter, value in zip(self.parameters, values, strict=True)
@@ -236,8 +218,6 @@ def _refuse_many(count: int) -> None:
 
 
 class _Text:
-    """A source, and what its comments say."""
-
     def __init__(self, source: str) -> None:
         self.source = source
 
@@ -251,7 +231,6 @@ class _Text:
         return self.source.count("\n", 0, position) + 1
 
     def conditions(self) -> list[tuple[int, str]]:
-        """Line and text of each."""
         found = list(_WHERE.finditer(self.source))
         if len(found) > MOST_CONDITIONS:
             raise UsageError(f"there are too many conditions: {len(found)}, at most {MOST_CONDITIONS}")

@@ -33,8 +33,7 @@ from kernelproof.service.middleware import (
     error_response,
     refusal_response,
 )
-from kernelproof.service.state import Service, with_body_schemas
-from kernelproof.service.waiting import Watch
+from kernelproof.service.state import Service, Watch, with_body_schemas
 from kernelproof.version import __version__
 from kernelproof.workspace import DatabasePlace
 

@@ -31,6 +31,7 @@ from kernelproof.hashing import sha256_json, sha256_text
 from kernelproof.types import Build, BuildState, FrozenRecord, Problem, Removal, SandboxReport, VerifySettings
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.engine.build_stage import BuildStage, Prebuilt
+from kernelproof.wording import encodable
 from kernelproof.workspace import user_path
 
 ENTRY_BYTES = 1 << 30
@@ -53,8 +54,6 @@ class StoreAway(MachineError):
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of a store."""
-
     path: str
     bytes: int
     written: float
@@ -372,8 +371,8 @@ def publish(prebuilt: Prebuilt, key: str, toolchain: Toolchain, store: ArtefactS
         contents={content: _without_path(build) for content, build in prebuilt.contents.items()},
         libraries=tuple(map(len, libraries.values())),
         sandbox=prebuilt.sandbox,
-        trouble=_readable(prebuilt.trouble),
-        raised=_readable(prebuilt.raised),
+        trouble=encodable(prebuilt.trouble),
+        raised=encodable(prebuilt.raised),
     )
     entry = b"\n".join((record.model_dump_json().encode(), b"".join(libraries.values())))
     if len(entry) > ENTRY_BYTES:
@@ -436,8 +435,3 @@ def _torch(toolchain: Toolchain) -> tuple[str | None, ...]:
 
 def _without_path(build: Build) -> Build:
     return build.model_copy(update={"library": None})
-
-
-def _readable(text: str) -> str:
-    """A text that JSON and UTF-8 can hold."""
-    return text.encode("utf-8", "replace").decode()

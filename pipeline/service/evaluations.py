@@ -14,8 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from kernelproof.db.evaluations import OPEN, StoredEvaluation
 from kernelproof.service.schemas import BatchRequest, EvaluationRequest
-from kernelproof.service.state import WAIT_S, Service, TheCaller, TheService, body_of, read
-from kernelproof.service.waiting import Watch
+from kernelproof.service.state import WAIT_S, Service, TheCaller, TheService, Watch, body_of, read
 
 SILENCE_S = 15.0
 """Seconds without news after which a comment is sent, so that no proxy closes the connection."""
@@ -44,9 +43,7 @@ router = APIRouter(prefix="/v1/evaluations")
 Wait = Annotated[float, Query(ge=0, le=WAIT_S, allow_inf_nan=False, description="Seconds to wait.")]
 
 
-class _Either(BaseModel, extra="ignore"):
-    """Whether a body is a batch."""
-
+class _Either(BaseModel):
     evaluations: Any = None
 
 

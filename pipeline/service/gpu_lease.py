@@ -83,7 +83,6 @@ class GpuLease:
         return self.held is not None
 
     def leave(self) -> None:
-        """Frees the GPU."""
         if self.held is not None:
             self._store.service.gpus.give_back(self.held)
             self.held = None

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import anyio
 import anyio.to_thread
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from kernelproof.db.evaluations import StoredEvaluation
 from kernelproof.errors import UsageError
@@ -54,8 +54,6 @@ def key_of(task_id: str) -> str:
 class Task(BaseModel):
     """KernelGYM's EvaluationRequest. Fields that its own harness needs and ours does not are read over."""
 
-    model_config = ConfigDict(extra="ignore")
-
     task_id: TaskId
     reference_code: Code | None = None
     kernel_code: Code
@@ -94,16 +92,12 @@ class Task(BaseModel):
 class Tasks(BaseModel):
     """KernelGYM's BatchEvaluationRequest."""
 
-    model_config = ConfigDict(extra="ignore")
-
     batch_id: Word
     tasks: list[Task] = Field(min_length=1, max_length=100)
 
 
 class Workflow(BaseModel):
     """KernelGYM's WorkflowRequest."""
-
-    model_config = ConfigDict(extra="ignore")
 
     payload: dict[str, Any] = Field(default_factory=dict)
     task_id: TaskId | None = None

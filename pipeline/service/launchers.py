@@ -39,8 +39,6 @@ STORE_VARIABLES = ("AWS_", "FSSPEC_")
 
 @dataclass(frozen=True)
 class WorkerCommand:
-    """How the workers of a database are started."""
-
     place: Workspace
     places: int = 0
     """Evaluations that a worker has at once; 0: as many as its cores serve."""
@@ -93,7 +91,6 @@ class Launcher(Protocol):
     """The workers of one database in a cluster, whoever started them. Methods raise MachineError."""
 
     judges: int
-    """How many judges suit the cluster."""
 
     def start(self, name: str, role: Role) -> None:
         """Starts one worker, which is started again whenever it fails or its machine is lost."""
@@ -125,7 +122,6 @@ class Supervisor:
         self._thread = threading.Thread(target=self._supervise, name=f"supervisor of {name}")
 
     def start(self) -> None:
-        """Starts the worker."""
         self._thread.start()
 
     def request_end(self) -> None:
@@ -248,7 +244,6 @@ class Host:
         self._supervisor.start()
 
     def status(self) -> str:
-        """How the worker stands."""
         return f"{self._supervisor.status}  {self._where}"
 
     def end(self) -> None:

@@ -87,7 +87,6 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 
 
 async def refusal_response(_: Request, error: Exception) -> JSONResponse:
-    """The response to a refused request."""
     assert isinstance(error, Refused)
     return error_response(error.status, error.code, error.message, error.headers)
 
@@ -106,8 +105,6 @@ def database_unavailable(error: StoreError) -> JSONResponse:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who sent a request."""
-
     name: str
     quota: int | None
     """Most evaluations that may wait or run; None: no limit."""

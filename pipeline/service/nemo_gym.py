@@ -45,8 +45,6 @@ class VerifyRequest(BaseModel):
 class Verified(BaseModel):
     """The fields of an answer of `/verify` that count."""
 
-    model_config = ConfigDict(extra="ignore")
-
     task: int = Field(default=0, alias="_ng_task_index", ge=0, le=2**53)
     reward: float = Field(ge=-1e9, le=1e9)
     mask_sample: bool = False
@@ -54,8 +52,6 @@ class Verified(BaseModel):
 
 class AggregateRequest(BaseModel):
     """NeMo-Gym's AggregateMetricsRequest."""
-
-    model_config = ConfigDict(extra="ignore")
 
     verify_responses: list[Verified]
 

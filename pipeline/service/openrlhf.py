@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import anyio
 import anyio.to_thread
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from kernelproof.client import Evaluated
 from kernelproof.db.evaluations import StoredEvaluation
@@ -30,8 +30,6 @@ Texts = Annotated[list[Text], Field(min_length=1, max_length=BATCH)]
 
 class RewardRequest(BaseModel):
     """What OpenRLHF sends."""
-
-    model_config = ConfigDict(extra="ignore")
 
     query: Texts = Field(description="Prompts with the answers behind them.")
     prompts: Texts

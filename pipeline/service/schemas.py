@@ -48,9 +48,7 @@ class EvaluationRequest(BaseModel):
     )
     source: Code = Field(description="The candidate: a program, or a model's answer that holds one.")
     settings: dict[str, Any] = Field(
-        default_factory=dict,
-        max_length=32,
-        description=f"Of the verification: {', '.join(CHOSEN)}.",
+        default_factory=dict, max_length=32, description=f"Of the verification: {', '.join(CHOSEN)}."
     )
     label: Word | None = Field(default=None, description="Name of the run that the result is stored under.")
     priority: int = Field(default=0, ge=-100, le=100, description="Greater ones are taken first.")

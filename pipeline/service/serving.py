@@ -19,10 +19,9 @@ from kernelproof.listening import LOOPBACK, in_url, is_local, listening_at
 from kernelproof.problems import open_suite
 from kernelproof.report.plain import say
 from kernelproof.service.artefacts import ArtefactStore, open_artefacts
-from kernelproof.service.daemon import Daemon, Work
 from kernelproof.service.gpu_lease import GpuLease
 from kernelproof.service.launchers import Supervisor, WorkerCommand, judged_gpus, supervise_judges
-from kernelproof.service.worker import BuildWorker, JudgeWorker, backends_here, buildable
+from kernelproof.service.worker import BuildWorker, Daemon, JudgeWorker, Work, backends_here, buildable
 from kernelproof.types import VerifySettings
 from kernelproof.verifier.devices.discovery import gpus
 from kernelproof.verifier.engine.core_sharing import builds_at_once
@@ -36,18 +35,13 @@ JUDGE_PLACES = 4
 
 @dataclass(frozen=True)
 class Serving:
-    """What is served."""
-
     place: Workspace
     suite: Path | None
     settings: VerifySettings
     """The defaults of requests."""
     most: int
-    """Evaluations that may wait or run at once."""
     most_losses: int
-    """An evaluation whose daemons were lost so often ends."""
     references: bool
-    """Whether callers may send problems."""
     live: bool | None = None
     """Whether the results are shown below LIVE; None: where no token is asked for, and what pages need is
     installed."""
@@ -60,8 +54,7 @@ def serve(serving: Serving, host: str, port: int, *, names: list[str], worker: b
     """
     from kernelproof.service.app import Server, are_possible, live_pages, make_app
     from kernelproof.service.schemas import Reader
-    from kernelproof.service.state import Service
-    from kernelproof.service.waiting import Watch
+    from kernelproof.service.state import Service, Watch
 
     with open_store(serving.place.database) as store:
         open_to_all = not store.service.callers.count()

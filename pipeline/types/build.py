@@ -77,7 +77,6 @@ class BuildRequest(FrozenRecord):
 
     @property
     def cuda_units(self) -> tuple[str, ...]:
-        """The units that nvcc compiles."""
         return tuple(unit for unit in self.units if unit.endswith(CUDA_SUFFIXES))
 
 

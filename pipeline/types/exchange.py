@@ -54,7 +54,6 @@ class Prompt(FrozenRecord):
     history: tuple[tuple[str, str], ...] = ()
     """Earlier turns of the conversation between system and user text, as (role, text), oldest first."""
     sha256: str
-    """Hash over system, history and user text."""
 
     @property
     def turns(self) -> tuple[tuple[str, str], ...]:
@@ -105,7 +104,6 @@ class Plan(FrozenRecord):
     """One of the plans in a model's answer. Its words are the model's."""
 
     title: str
-    """One line."""
     text: str
     """What it says beside its title; may be empty."""
 

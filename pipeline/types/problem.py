@@ -112,5 +112,4 @@ class Fitness(FrozenRecord):
 
     @property
     def ok(self) -> bool:
-        """True when nothing was found."""
         return not self.findings

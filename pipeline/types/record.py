@@ -138,7 +138,6 @@ def shown(value: object) -> str:
 
 
 def _allowed(error: Any) -> str:
-    """What an error says that a value must be."""
     context = error.get("ctx", {})
     wording = _WORDINGS.get(error["type"])
     return wording(context) if wording else _FAMILIES.get(error["type"].partition("_")[0], "another value")

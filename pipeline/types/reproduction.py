@@ -91,7 +91,6 @@ class ReproductionFinding(StrEnum):
 
     @property
     def confirms(self) -> bool:
-        """Whether the stored result stands."""
         return self in (ReproductionFinding.SAME, ReproductionFinding.FASTER)
 
     @property

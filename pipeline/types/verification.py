@@ -339,5 +339,4 @@ class VerifyRequest(FrozenRecord):
 
     @property
     def interpreted(self) -> bool:
-        """Whether its kernels are interpreted, for there is no GPU."""
         return self.device == "cpu" and backend(self.settings.backend).on_gpu

@@ -52,6 +52,15 @@ def test_commands_work_on_a_server_and_show_no_password(postgres: PostgresServer
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_missing_driver_is_one_line(tmp_path: Path) -> None:
+    code = f"import sys; sys.modules['psycopg'] = None; {COMMAND[2]}"
+    address = "postgresql://me@127.0.0.1:1/results"
+    words = (sys.executable, "-c", code, "leaderboard", "--workspace", str(tmp_path), "--db", address)
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+    assert "PostgreSQL needs its driver" in done.stderr
+
+
 def test_a_server_that_is_away_is_one_line_without_the_password(tmp_path: Path) -> None:
     address = f"postgresql+psycopg://me:{SECRET}@127.0.0.1:1/results"
     done = run("leaderboard", "--workspace", str(tmp_path), "--db", address)

@@ -16,8 +16,7 @@ from kernelproof.db.store import Store
 from kernelproof.problems import open_suite
 from kernelproof.service.app import make_app
 from kernelproof.service.schemas import Reader
-from kernelproof.service.state import Service
-from kernelproof.service.waiting import Watch
+from kernelproof.service.state import Service, Watch
 from kernelproof.types import VerifySettings
 
 BACKENDS = ("cpp", "triton", "cuda")

@@ -91,7 +91,7 @@ def _become(words: list[str], environment: dict[str, str], directory: Path, verd
 
 
 def _stand_in(verdicts: Path) -> None:
-    from kernelproof.service import daemon, serving, worker
+    from kernelproof.service import serving, worker
 
     known = {key: Verification.model_validate(each) for key, each in json.loads(verdicts.read_text()).items()}
 
@@ -111,5 +111,5 @@ def _stand_in(verdicts: Path) -> None:
             return super().do(taken, stop)
 
     vars(serving).update(
-        Engine=Recorded, BuildWorker=Slow, Daemon=functools.partial(daemon.Daemon, lease_s=LEASE_S)
+        Engine=Recorded, BuildWorker=Slow, Daemon=functools.partial(worker.Daemon, lease_s=LEASE_S)
     )

@@ -10,7 +10,7 @@ from kernelproof import backends
 from kernelproof.choices import Role
 from kernelproof.db.queue import LeasedJob, WorkerCapabilities
 from kernelproof.db.store import Store
-from kernelproof.service.daemon import Daemon
+from kernelproof.service.worker import Daemon
 from kernelproof.verifier.engine.stop import Stop
 from tests.db.test_queue import item
 

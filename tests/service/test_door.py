@@ -19,8 +19,7 @@ from kernelproof.service import middleware
 from kernelproof.service.app import live_pages, make_app
 from kernelproof.service.middleware import BODY_BYTES, PAGES
 from kernelproof.service.schemas import Reader
-from kernelproof.service.state import Service
-from kernelproof.service.waiting import Watch
+from kernelproof.service.state import Service, Watch
 from kernelproof.types import VerifySettings
 from tests.cli.conftest import suite
 from tests.db import samples

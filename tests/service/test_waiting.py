@@ -9,8 +9,8 @@ import pytest
 
 from kernelproof.db.evaluations import Evaluations, Submitted
 from kernelproof.db.store import Store
-from kernelproof.service import waiting
-from kernelproof.service.waiting import Watch
+from kernelproof.service import state
+from kernelproof.service.state import Watch
 from kernelproof.types import VerifySettings
 from tests.db import samples
 
@@ -37,7 +37,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         return look(evaluations, numbers)
 
     monkeypatch.setattr(Evaluations, "ended", noted)
-    monkeypatch.setattr(waiting, "LOOK_S", LONG_S)  # no look but those that something asked for
+    monkeypatch.setattr(state, "LOOK_S", LONG_S)  # no look but those that something asked for
     return asked
 
 

@@ -7,10 +7,4 @@ writes all of them or none.
 from kernelproof.problems.importing.drafts import Draft, Drafts, Imported, write_suite
 from kernelproof.problems.importing.sources import read_drafts
 
-__all__ = [
-    "Draft",
-    "Drafts",
-    "Imported",
-    "read_drafts",
-    "write_suite",
-]
+__all__ = ["Draft", "Drafts", "Imported", "read_drafts", "write_suite"]

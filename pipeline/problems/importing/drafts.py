@@ -38,7 +38,6 @@ class Draft:
     name: str
     """The rest of the file's name, of letters, digits and `_.+-` only."""
     source: str
-    """The file's text."""
     origin: str
     """Where it comes from, for messages: `kb/level1/3_a.py`, `row 12 of split train`."""
 
@@ -60,11 +59,8 @@ class Draft:
 
 @dataclass(frozen=True)
 class Drafts:
-    """What one source holds."""
-
     good: tuple[Draft, ...]
     broken: tuple[str, ...] = ()
-    """What cannot become a draft, a message each."""
 
     @classmethod
     def of(cls, sources: Iterable[Source], draft: Callable[[Source], Draft]) -> Drafts:
@@ -81,15 +77,10 @@ class Drafts:
 
 @dataclass(frozen=True)
 class Imported:
-    """What was written."""
-
     suite: Path
-    """The suite's directory."""
     problems: tuple[Problem, ...]
     files: tuple[Path, ...]
-    """The file of each problem."""
     left_out: tuple[str, ...] = ()
-    """What is no problem, a message each."""
 
 
 def split_name(text: str, origin: str) -> tuple[int | None, str]:

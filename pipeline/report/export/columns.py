@@ -27,15 +27,12 @@ from kernelproof.types.measurement import resolved
 from kernelproof.version import policy_of
 
 TOGETHER = 50
-"""Attempts that are read at once."""
 Columns = dict[str, Any]
 """A row of an export: the name of each of FIELDS, and its value."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """The attempts of an export."""
-
     store: Store
     filters: Filters
     chosen: Chosen
@@ -68,14 +65,11 @@ class _Row:
     attempt: StoredAttempt
     setting: Setting
     judged: StoredVerification | None
-    """The verification that counts there."""
     decides: bool
     audit: AuditResult | None
-    """The newest audit of that verification."""
 
     @property
     def status(self) -> Status:
-        """The verdict, else how the attempt ended."""
         if self.judged is not None:
             return self.judged.verification.status
         assert self.attempt.status is not None

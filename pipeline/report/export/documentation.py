@@ -49,7 +49,6 @@ A folder with a log of inspect-ai for each run and setting, in version 2 of its 
 
 
 def document() -> str:
-    """The page."""
     return "\n".join(
         (
             _HEAD,

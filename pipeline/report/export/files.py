@@ -37,7 +37,6 @@ def new_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """The same for a folder, which must not be there, or be empty."""
     if os.path.lexists(path) and not (path.is_dir() and not any(path.iterdir())):
         raise UsageError(f"{path} is there already; choose another name, or move it away")
     with _beside(path) as partial:
@@ -112,20 +111,16 @@ GROUP = 500
 
 
 def as_csv(rows: Flat) -> str:
-    """A line of names, then one for each row."""
     return csv_text(tuple(field.name for field in rows.fields), rows.rows)
 
 
 class Typeset(NamedTuple):
-    """A table of texts."""
-
     heading: str
     titles: Sequence[str]
     numbers: Sequence[bool]
     """For each column whether it stands on the right."""
     rows: Sequence[Sequence[str]]
     notes: Sequence[str]
-    """Lines below it."""
 
 
 def every_column(rows: Flat) -> Typeset:
@@ -218,10 +213,7 @@ def latex_text(value: object) -> str:
 
 
 def write_parquet(
-    fields: Sequence[Field],
-    rows: Iterable[Iterable[Any]],
-    path: Path,
-    text: Callable[[str], str] = whole,
+    fields: Sequence[Field], rows: Iterable[Iterable[Any]], path: Path, text: Callable[[str], str] = whole
 ) -> int:
     """Writes a Parquet file, whose schema says each column's meaning; how many rows it has. Some hundred
     rows at a time are in memory. `text`: what becomes of a text.

@@ -31,13 +31,11 @@ SHAPES = (
     "m-3-4l7 4-7 4z",
     "m3-4l-7 4 7 4z",
 )
-"""The shape of each series' points, around their place."""
 MOST_SERIES = len(SHAPES)
 WIDTH, HEIGHT = 340, 200
 """Pixels of the space between the axes: narrow enough for a phone."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 18, 8, 40
 _LABELS = 6
-"""Of a logarithmic axis, at most."""
 _ROOM = 1.1
 """Between the last point and the end of an axis."""
 Place = tuple[float, float]
@@ -115,15 +113,11 @@ def _steps(low: float, high: float) -> list[float]:
 
 @dataclass(frozen=True)
 class Mark:
-    """A path in a chart."""
-
     look: str
     """Its classes in style.css, such as `line s0`."""
     path: str
     says: str = ""
-    """In words: shown beside the pointer, and read to those who do not see the mark."""
     href: str | None = None
-    """Where a link leads from it."""
 
 
 class Chart:
@@ -169,7 +163,6 @@ class Chart:
             self.marks.append(Mark(f"{look} s{series}", path))
 
     def point(self, series: int, place: Place, says: str = "", href: str | None = None) -> None:
-        """A point of the series' shape."""
         self.marks.append(Mark(f"fill point s{series}", f"M{self._at(place)}{SHAPES[series]}", says, href))
 
     def rule(self, x: float) -> None:
@@ -218,20 +211,15 @@ def apart(labels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 """Of speedups: those beyond the first or the last stand at the edge of a chart."""
 MOST_CALLS = 300
-"""Dots of one side in a chart of times."""
 _STEPS = 60
-"""Values of p along a curve."""
 _EDGE = 1.15
 """How far above the slowest block's median a chart of times ends."""
 _THIN = "the thin line: those with a kernel that is surely faster."
 _MOST_KNOTS = 40
-"""Rounds up to which each median is marked."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart, and what it shows."""
-
     drawn: Markup
     caption: str
 
@@ -263,7 +251,7 @@ def board_pictures(board: Board, href: Callable[[int], str | None]) -> Pictures:
                 f"Curves of fast_p for {of}",
                 "The part of the judged samples that is correct and faster than p (fast_p). A speedup of "
                 "unresolved pace counts as 1 at most.",
-            ),
+            )
         ),
         roofline=_rooflines(board, models, href),
         cost=_drawn(
@@ -351,13 +339,10 @@ class Placed:
     candidate_ms: float
     roofline: Roofline
     says: str = ""
-    """The kernel in words."""
     href: str | None = None
-    """Where its page is."""
 
     @property
     def least_ms(self) -> float:
-        """The time that the roofline allows."""
         return max(self.roofline.memory_ms, self.roofline.compute_ms)
 
     @property
@@ -368,7 +353,6 @@ class Placed:
 
     @property
     def operations_per_s(self) -> float:
-        """The operations a second that the kernel reached."""
         return self.roofline.operations / (self.candidate_ms / 1e3)
 
 
@@ -406,7 +390,6 @@ def _rooflines(board: Board, models: Sequence[Scores], href: Callable[[int], str
 
 
 def _words(problem: ProblemScores, best: Kernel) -> str:
-    """The meaning of a point of the roofline charts."""
     part = f", {percent(best.roofline_fraction)} of the roofline" if best.roofline_fraction else ""
     return (
         f"{problem.problem_id} {problem.problem}: {best.candidate_ms:.4g} ms{part}, "
@@ -444,7 +427,6 @@ def beside_roofline(kernels: Sequence[Placed]) -> Chart | None:
 
 
 def _below(chart: Chart, line: Iterable[Place], kernels: Mapping[Placed, Place]) -> Chart:
-    """A line of the device's, and a point for each kernel."""
     chart.line(None, line)
     for kernel, place in kernels.items():
         chart.point(kernel.series, place, kernel.says, kernel.href)

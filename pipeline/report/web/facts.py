@@ -23,7 +23,6 @@ from kernelproof.types.measurement import resolved
 from kernelproof.wording import counted
 
 _SOURCES: dict[RunKind, Source] = {"verify": "file", "tune": "tuner"}
-"""The source of programs that no model wrote."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,6 @@ class AttemptPage:
     verification: Verification | None
     """The one that is shown; None where nothing was verified."""
     parent: StoredAttempt | None
-    """The attempt that it was built on."""
     bundle: bytes | None = None
     """From which anybody reproduces it; None where there is none."""
 
@@ -48,7 +46,6 @@ class AttemptPage:
 Bundler = Callable[[Store, int, int | None], bytes | None]
 """Makes the bundle of an attempt and one of its verifications; None where there is none to make."""
 MOST_BUNDLE = 500_000
-"""Bytes of a bundle that a page holds."""
 
 
 def attempt_page(
@@ -80,7 +77,6 @@ class Board:
     models: list[Scores]
     problems: list[ProblemScores]
     curves: dict[str, Curves]
-    """By model."""
     evidence: dict[int, Evidence]
     """By verification: what the problems' best kernels rest on."""
     audit: str = ""
@@ -89,8 +85,6 @@ class Board:
 
 @dataclass(frozen=True)
 class Report:
-    """The leaderboard as a page shows it."""
-
     boards: list[Board]
     remarks: list[str]
     """A sentence for each reason why attempts are left out of the figures."""
@@ -239,7 +233,10 @@ def badges(board: Board) -> list[tuple[str, str]]:
     evidence = [board.evidence[kernel.verification_id] for kernel in best]
     if not evidence:
         return []
-    inputs = [len(_inputs(each)) for each in evidence]
+    inputs = [
+        sum(name.startswith("values: ") and name != "values: repeat" for name in each.passed)
+        for each in evidence
+    ]
     spread = percent(statistics.median(each.aa_spread for each in evidence))
     clocks = all("host_clock" in each.passed for each in evidence)
     tiers, rigors, policies = (
@@ -265,11 +262,6 @@ def badges(board: Board) -> list[tuple[str, str]]:
         board.audit: "Leading results that were verified again.",
     }
     return [(words, says) for words, says in said.items() if words]
-
-
-def _inputs(evidence: Evidence) -> list[str]:
-    """The trials that passed, each with inputs of its own."""
-    return [name for name in evidence.passed if name.startswith("values: ") and name != "values: repeat"]
 
 
 def closing_line(board: Board) -> str:

@@ -33,8 +33,6 @@ _ROW, _LEAST_ROW, _LABELLED_ROW, _ROWS_HEIGHT = 24, 4, 14, 1000
 
 @dataclass(frozen=True)
 class Row:
-    """A problem."""
-
     name: str
     speedup: float | None
     """None where it has no kernel that was timed; so is the interval."""
@@ -54,15 +52,14 @@ class Layout:
     plot: int
     right: int
     look: str
-    """Its class in style.css."""
 
     @property
     def width(self) -> int:
-        """Of all three."""
         return self.left + self.plot + self.right
 
 
-WIDE = Layout(240, 620, 340, "wide")
+WIDE = Layout(240, 510, 450, "wide")
+"""As wide on the right as the longest finding needs: `0.93× [0.93, 1.01] unresolved (unsteady: ...)`."""
 NARROW = Layout(66, 200, 94, "narrow")
 """For a phone: ids without names, speedups without intervals."""
 

@@ -64,13 +64,9 @@ from kernelproof.report.web.rendering import (
 from kernelproof.wording import counted
 
 NEWEST = 15
-"""Attempts that a served board lists."""
 LISTED = 100
-"""Attempts on one page of the list."""
 MOST_BATCHES = 5
-"""Batches at work that are shown whole."""
 Link = tuple[str, str]
-"""Its words, and where it leads."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +124,6 @@ def board(
 
 
 def _forests(board: Board, href: Callable[[int], str | None]) -> list[Markup]:
-    """The forest plot for wide pages, and for phones."""
     rows = forest_rows(board, href)
     said = f"Speedups with 95 % intervals of {counted(len(rows), 'problem')}: {closing_line(board)}"
     return [forest(rows, layout, said) for layout in (WIDE, NARROW)]

@@ -27,12 +27,10 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "error_class": words_of(ErrorClass),
     "without": words_of(Flag),
 }
-"""Filters whose values are known before any database is read."""
 NUMBERS = {"level": LEVEL, "turns": TURNS}
 DAYS = ("since", "until")
 FILTERS = tuple(_CALLED.get(field, field) for field in Filters.model_fields)
 MOST = 200
-"""Characters of a value."""
 
 
 def query_filters(query: Iterable[tuple[str, str]]) -> Filters:
@@ -85,8 +83,6 @@ def query_of(filters: Filters) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Field:
-    """A field of the form that asks for filters."""
-
     name: str
     label: str
     value: str
@@ -97,7 +93,6 @@ class Field:
 
 
 def fields(filters: Filters) -> list[Field]:
-    """A field for each filter, with what is asked."""
     values = dict(reversed(query_of(filters)))  # of several flags the first: a form asks for one
     kinds = dict.fromkeys(NUMBERS, "number") | dict.fromkeys(DAYS, "date")
     return [

@@ -58,13 +58,11 @@ def rendered(facts: Mapping[str, object], *, scripts: Sequence[str], served: boo
 
 
 def fragment(template: str, facts: Mapping[str, object]) -> Markup:
-    """A part of a page, or all of it: a template filled with facts."""
     return Markup(TEMPLATES.get_template(template).render(facts))
 
 
 @cache
 def file(name: str) -> str:
-    """A text among the templates."""
     return (files("kernelproof.report.web") / "templates" / name).read_text(encoding="utf-8")
 
 
@@ -100,9 +98,7 @@ TEMPLATES.filters["with_code"] = with_code
 
 
 MOST_CODE = 60_000
-"""Characters of one program that are shown."""
 MOST_LOG = 20_000
-"""Characters of the compilers' words."""
 _EXACT = {"stripnl": False, "ensurenl": False}
 _CPP = re.compile(r"^\s*#include\b|__global__|\btorch::Tensor\b", re.MULTILINE)
 Token = tuple[Any, str]

@@ -93,7 +93,6 @@ class ReconnectingStore:
             return self._state
 
     def close(self) -> None:
-        """Closes the database."""
         if self._store is not None:
             self._leave(self._store)
 
@@ -113,7 +112,6 @@ class _CachedPage:
     content: Content
 
     def does(self, state: State) -> bool:
-        """Whether it may be shown in this state of the database."""
         return self.results == state.results or time.monotonic() - self.built < PATIENCE * self.took_s
 
 

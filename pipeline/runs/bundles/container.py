@@ -37,12 +37,10 @@ RECORDS = (
     *("findings.json", "builds.json", "checks.json", "measurement.json"),
 )
 OPTIONAL = frozenset({"base.py", "prompt.json", "environment.json", "measurement.json"})
-"""The members that an attempt may lack."""
 PARTS = ("settings", "environment", "seeds", "findings", "builds", "checks", "measurement")
 """Fields of a verification that are members of their own; `verdict.json` holds the others."""
 
 MOST_FILE_BYTES = 256 << 20
-"""Of a bundle as a file."""
 MOST_BYTES = 512 << 20
 """Of all its members, uncompressed."""
 MOST_MEMBER_BYTES = 16 << 20
@@ -68,7 +66,6 @@ class BadBundle(UsageError):
 
 
 def member(number: int, name: str) -> str:
-    """The name of an attempt's member in the bundle."""
     return f"attempts/{number}/{name}"
 
 
@@ -207,7 +204,6 @@ class Container:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Member to its size in bytes, uncompressed."""
         return {name: info.file_size for name, info in self._members.items()}
 
     def read(self, name: str) -> bytes:
@@ -231,7 +227,6 @@ class Container:
             raise self.bad(f"it cannot be read: {error.strerror}") from None
 
     def bad(self, why: str) -> BadBundle:
-        """The error for a file that is no bundle, to be raised."""
         return BadBundle(f"{self.path} is not read as a bundle: {why}")
 
     def _hold_end(self) -> tuple[int, int]:

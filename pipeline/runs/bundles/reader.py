@@ -172,21 +172,15 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Listed(FrozenRecord):
-    """A member, as the manifest has it."""
-
     bytes: int = Field(ge=0)
     sha256: Sha256
 
 
 class Manifest(FrozenRecord):
-    """The first member of a bundle."""
-
     format: Literal["kernelproof bundle"]
     version: int
     kernelproof: str = Field(max_length=200)
-    """The version that wrote it."""
     policy: str = Field(max_length=200)
-    """That version's policy."""
     members: dict[str, Listed]
     sha256: Sha256
     """Over all of the rest: the name of the bundle."""
@@ -198,7 +192,6 @@ class CheckedAttempt(NamedTuple):
     attempt: Bundled | None
     """None where its members make no record."""
     tampering: tuple[str, ...]
-    """The signs that it was edited, a line for each."""
 
 
 class Bundle:
@@ -251,7 +244,6 @@ class Bundle:
         return CheckedAttempt(attempt, tuple(f"attempt {number}: {line}" for line in contradictions(attempt)))
 
     def _read_manifest(self) -> tuple[Manifest, list[str]]:
-        """The manifest, and what shows that it was edited."""
         if MANIFEST not in self._container.sizes:
             raise self._container.bad(f"it has no {MANIFEST}")
         try:

@@ -26,8 +26,6 @@ class NotSigned(KernelproofError):
 
 
 class Signers(NamedTuple):
-    """Whose signatures are accepted."""
-
     allowed: Path
     """Lines as `man ssh-keygen` describes them under ALLOWED SIGNERS."""
     revoked: Path | None = None
@@ -35,7 +33,6 @@ class Signers(NamedTuple):
 
 
 def signature_of(bundle: Path) -> Path:
-    """The file that holds a bundle's signature."""
     return bundle.with_name(f"{bundle.name}.sig")
 
 
@@ -132,6 +129,5 @@ def _ssh_keygen(
 
 
 def _words(done: subprocess.CompletedProcess[bytes]) -> str:
-    """What ssh-keygen said, in a line."""
     lines = (line.strip(" .") for line in os.fsdecode(done.stderr).splitlines())
     return "; ".join(line for line in lines if line and not line.startswith("@")) or "no reason was given"

@@ -88,7 +88,6 @@ def shown_program(store: Store, stored: StoredAttempt) -> str | None:
 
 
 def members_of(attempt: Bundled) -> dict[str, bytes]:
-    """The members of an attempt, by their names in the bundle."""
     record = attempt.model_dump()
     candidate = attempt.extraction.candidate
     assert candidate is not None

@@ -1,7 +1,7 @@
 """How a sample searches: what it asks next, given what came of the attempts so far.
 
-`protocol` says what a strategy is and registers it. `simple` has `sample` and `repair`; `search` keeps the
-best program so far and an archive for `refine`, `beam` and `evolve`; `ideas` asks for plans first.
+`protocol` says what a strategy is and registers it. `search` has all of them but
+`ideas`, which asks for plans first.
 """
 
 from __future__ import annotations

@@ -9,20 +9,15 @@ from kernelproof.runs.strategies.search import Search
 from kernelproof.types import Status
 
 PLANS = 4
-"""Plans of one question."""
 FRESH = 2
 """Programs of a plan that begin from the plan; later ones go on from its fastest."""
 REPAIRS = 2
-"""Repairs in a row of one program."""
 PLAN_PATIENCE = 4
 """Attempts at a plan without a better program of its own that use it up."""
 PATIENCE = 24
-"""Attempts without an improvement that end the search."""
 
 
 class _PlanState:
-    """One plan of an answer, and the results of its programs."""
-
     def __init__(self, start: Proposal) -> None:
         """`start`: the question for a program that begins from the plan."""
         self._start = start
@@ -32,7 +27,6 @@ class _PlanState:
 
     @property
     def is_new(self) -> bool:
-        """Whether no program of it has a result yet."""
         return not self._results
 
     @property
@@ -64,7 +58,6 @@ class _PlanState:
         return Proposal(self._best.turn, history=False)
 
     def tell(self, result: Result) -> None:
-        """Takes up the result of its question."""
         self._results.append(result)
         self._fresh += result.proposal == self._start
         self._since += 1

@@ -104,7 +104,6 @@ class Strategy(Protocol):
         The proposals of one call are tried at the same time, and their turns have the next free numbers. What
         goes beyond the task's `turns` is dropped.
         """
-        ...
 
     def tell(self, results: Sequence[Result]) -> None:
         """What came of all that was asked last, in the same order.
@@ -112,7 +111,6 @@ class Strategy(Protocol):
         A result's `proposal` says what its question was built on. That may differ from what was asked, where
         a verification was retracted, or made again, since.
         """
-        ...
 
 
 class Rounds:
@@ -145,7 +143,6 @@ class StrategyClass(Protocol):
 
     def __call__(self, task: Task, /) -> Strategy:
         """The strategy for one sample."""
-        ...
 
 
 S = TypeVar("S", bound=StrategyClass)

@@ -1,5 +1,5 @@
-"""Searches for a fast program: `refine`, `beam` and `evolve`, on the best attempt so far and an archive of
-programs to build on.
+"""The strategies: `sample` asks once, `repair` until an answer is correct. `refine`, `beam` and `evolve`
+search for a fast program, on the best attempt so far and an archive of programs to build on.
 """
 
 from __future__ import annotations
@@ -10,6 +10,39 @@ from collections.abc import Iterable, Sequence
 from kernelproof.runs.strategies.protocol import Proposal, Result, Task, strategy
 from kernelproof.types import Stage, Status
 from kernelproof.wording import counted
+
+
+@strategy("sample")
+class Sample:
+    """Asks once, however many turns there are."""
+
+    def __init__(self, task: Task) -> None:
+        self._next: tuple[Proposal, ...] = (Proposal(),)
+
+    def ask(self) -> Sequence[Proposal]:
+        """The problem's first question, then nothing."""
+        return self._next
+
+    def tell(self, results: Sequence[Result]) -> None:
+        self._next = ()
+
+
+@strategy("repair")
+class Repair:
+    """One line of attempts, each built on the one before. It ends with the first correct one."""
+
+    def __init__(self, task: Task) -> None:
+        self._next: tuple[Proposal, ...] = (Proposal(),)
+
+    def ask(self) -> Sequence[Proposal]:
+        """One question, as long as the last attempt was not correct."""
+        return self._next
+
+    def tell(self, results: Sequence[Result]) -> None:
+        """Builds the next question on this attempt, unless it is correct."""
+        (last,) = results
+        self._next = () if last.correct else (Proposal(parent=last.turn),)
+
 
 CLEARLY = 1.01
 """How much faster a program must be to count as an improvement: less is within the noise of most clocks."""
@@ -24,11 +57,9 @@ class BestSoFar:
         self.best: Result | None = None
         """The correct result with the highest lower end of its interval; of equal ones the first."""
         self.since = 0
-        """Attempts since the last improvement."""
         self._mark = 0.0
 
     def tell(self, results: Sequence[Result]) -> None:
-        """Adds the results of a round."""
         for result in results:
             self.since += self.best is not None
             if result.correct and (self.best is None or result.speedup > self.best.speedup):
@@ -60,7 +91,6 @@ class Search:
 
     @property
     def note(self) -> str:
-        """Why it is over; empty when it is not."""
         return self._best_so_far.note
 
     @property
@@ -115,7 +145,6 @@ class Archive:
         self._children.update(self._names[turn] for turn in turns if turn in self._names)
 
     def children(self, result: Result) -> int:
-        """Questions about this program."""
         return self._children[self._names[result.turn]]
 
     @property
@@ -140,7 +169,6 @@ def _rank(result: Result) -> tuple[int, float, int]:
 REPAIRS_IN_A_ROW = 3
 """Repairs in a row, before the search goes back to its best attempt, or to the first question."""
 REFINE_PATIENCE = 10
-"""Attempts without an improvement that end the search."""
 
 
 @strategy("refine")
@@ -172,7 +200,6 @@ class Refine(Search):
 
 BEAM_WIDTH = 3
 BEAM_PATIENCE = 6 * BEAM_WIDTH
-"""Attempts without an improvement that end the search."""
 
 
 @strategy("beam")
@@ -192,7 +219,6 @@ class Beam(Search):
         return (*built, *[Proposal()] * (BEAM_WIDTH - len(built)))
 
     def tell(self, results: Sequence[Result]) -> None:
-        """Keeps what came of the round."""
         self._archive.built_on(each.proposal.parent for each in results)
         for result in results:
             self._archive.add(result)
@@ -201,11 +227,9 @@ class Beam(Search):
 
 ISLANDS = 2
 SHOWN_BESIDE = 5
-"""Most programs beside the parent."""
 MIGRATION = 2
 """Every so many rounds each island gets the best program of the one before it."""
 EVOLVE_PATIENCE = 20
-"""Attempts without an improvement that end the search."""
 
 
 @strategy("evolve")
@@ -219,11 +243,9 @@ class Evolve(Search):
         self._rounds = 0
 
     def ask(self) -> Sequence[Proposal]:
-        """A question of each island."""
         return () if self.note else [self._drawn(island) for island in self._islands]
 
     def tell(self, results: Sequence[Result]) -> None:
-        """Each result goes to the island that asked."""
         for island, result in zip(self._islands, results, strict=False):  # the last round may be cut short
             island.built_on([result.proposal.parent])
             island.add(result)

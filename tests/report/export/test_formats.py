@@ -64,7 +64,7 @@ def test_parquet_has_the_columns_of_the_view_and_the_texts(filled: Store, export
 def test_huggingface_is_loaded_by_datasets(
     exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernelproof.report.export.huggingface.SHARD", 3)
+    monkeypatch.setattr("kernelproof.report.export.formats.SHARD", 3)
     folder = exported("huggingface", "--license", "cc-by-4.0")
     files = sorted(file.name for file in (folder / "data").iterdir())
     assert files == [f"train-0000{number}-of-00003.parquet" for number in range(3)]

@@ -100,6 +100,15 @@ def test_each_row_says_its_finding_and_why_there_is_none(varied: Store) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "because", ["the baseline's blocks fall into two groups", "the baseline was much slower beside it"]
+)
+def test_the_longest_findings_fit_beside_the_plot(store: Store, because: str) -> None:
+    add(store, 1, timed(0.93, 0.93, 1.01, Pace.UNRESOLVED, because))
+    [(x, words)] = re.findall(r'<text class="unresolved" x="(\d+)" y="[\d.]+">(.*?)</text>', drawn(store))
+    assert "(" in words and int(x) + 6.3 * len(words) < WIDE.width, "12 px letters are 6.2 px wide"
+
+
 def test_many_problems_are_one_picture(store: Store) -> None:
     for number in range(1, 101):
         add(store, number, timed(1.5, 1.4, 1.6, Pace.FASTER))
