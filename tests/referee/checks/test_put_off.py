@@ -18,6 +18,7 @@ from tests.referee.doubles import share_the_generator
 from tests.referee.problems import text, written
 from tests.workers.test_client import refuse
 
+pytestmark = pytest.mark.ci  # they idle
 PROBLEM = text("return torch.relu(x @ x)", "torch.randn(200, 200)")
 CANDIDATE = """
 import time
@@ -34,7 +35,7 @@ class ModelNew(nn.Module):
     def forward(self, x):
         self.calls += 1
         if self.calls <= {slow}:
-            time.sleep(0.06)
+            time.sleep(0.15)
         if {wrong} and bool((x < 0).all()):
             return torch.zeros_like(x)
         return torch.relu(x @ x)
@@ -86,3 +87,5 @@ def test_who_idles_in_its_trials_is_tried_when_it_was_timed(tools: Tools, tmp_pa
     right = judged(tools, tmp_path, 14, wrong=False)
     assert right.status is Status.CORRECT, right.reason
     assert len(tried(right)) > 6
+    names = [check.name for check in right.checks]
+    assert len(names) == len(set(names))

@@ -228,7 +228,9 @@ class Trials:
             self._variant(variant)
         # Equal terms have a tolerance of their own, and spikes are single elements already.
         parts = [v for v in self.passed_variants if v.name not in (*GROSS, *FEW_LARGE)]
-        self._variant(mixed_rows(parts))
+        rows = mixed_rows(parts)
+        if rows.name not in self._right_on:  # where the others were put off, it came first
+            self._variant(rows)
 
     def _variant(self, variant: Variant) -> None:
         reasons = []
