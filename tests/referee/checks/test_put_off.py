@@ -35,7 +35,7 @@ class ModelNew(nn.Module):
     def forward(self, x):
         self.calls += 1
         if self.calls <= {slow}:
-            time.sleep(0.15)
+            time.sleep(0.1)
         if {wrong} and bool((x < 0).all()):
             return torch.zeros_like(x)
         return torch.relu(x @ x)
