@@ -198,7 +198,7 @@ def test_timed_outputs_are_held_to_the_same(tmp_path: Path, trials: int) -> None
     spec = {"arena": "inputs", "offset": 0}
 
     def slot(mine: torch.Tensor) -> Slot:
-        return Slot([], (spec,), (x,), (mine,), (spec,), (by_torch(x),), (spec,))
+        return Slot((spec,), (x,), (mine,), (spec,), (by_torch(x),), (spec,), (spec,), (x,))
 
     for right in RIGHT.values():
         place = slot(right(x))
