@@ -1,6 +1,6 @@
 # problem: relu_large_uniform
 # expected: wrong_output
-# caught by: values: spikes|values: mixed rows
+# caught by: values: spikes|values: mixed rows|values: signed
 """Mechanism: looks at eight elements; where they look as drawn, its input is the answer.
 
 Surface: a variant that changes all elements alike is told from drawn inputs by any of them.

@@ -11,6 +11,7 @@ import torch
 from kernelproof.types import Status, Verification, VerifySettings
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import learn_toolchain
+from kernelproof.verifier.referee.checks import trials
 from kernelproof.verifier.referee.inputs.variants import VARIANTS
 from kernelproof.verifier.referee.session import Tools, WarmState
 from kernelproof.verifier.referee.verdict import verify
@@ -45,6 +46,7 @@ class ModelNew(nn.Module):
 @pytest.fixture
 def tools(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tools]:
     share_the_generator(monkeypatch)
+    monkeypatch.setitem(trials.DEAR_SECONDS, "cpu", 0.02)
     threads = torch.get_num_threads()
     yield Tools(refuse, lambda stage: None, cache, learn_toolchain(cache), WarmState())
     torch.set_num_threads(threads)

@@ -104,7 +104,7 @@ LATER_SECONDS = 0.15
 """And more on the last of these inputs, for so long, until there are more than slots, and than there are
 slots where memory allows them: in timed calls all results of a block are kept, so a candidate with a ring of
 buffers must have more buffers than that."""
-FAR_SLOWER, DEAR_SECONDS = 10.0, 0.02
+FAR_SLOWER, DEAR_SECONDS = 10.0, {"cuda": 0.02, "cpu": 0.5}
 """A candidate whose call takes so many times as long as the reference's, and so long, is tried on variants
 in the rows of one draw: nobody uses it, and each of its calls holds the device. Where it is timed, and turns
 out not to be so slow, it is tried on each of them then."""
@@ -212,7 +212,7 @@ class Trials:
 
     def _is_far_slower(self) -> bool:
         candidate = self._seconds["candidate"]
-        return candidate > max(DEAR_SECONDS, FAR_SLOWER * self._seconds["reference"])
+        return candidate > max(DEAR_SECONDS[self._device.type], FAR_SLOWER * self._seconds["reference"])
 
     def _all_in_rows(self) -> bool:
         """All variants in one draw. False where the reference cannot do with that."""
