@@ -77,7 +77,7 @@ class Probe:
 
 @dataclass
 class Beyond:
-    """What a candidate did beyond some tensors."""
+    """A candidate's reads and writes beyond some tensors."""
 
     beside: str
     """Which, in words."""

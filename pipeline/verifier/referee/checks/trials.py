@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import torch
@@ -139,7 +139,7 @@ class Trials:
         self._exact_when_drawn = False
         """Whether a trial on drawn inputs showed float32's accuracy: other errors are not of its operands."""
         self._seconds = {"reference": math.inf, "candidate": 0.0}
-        """Of the call that is repeated."""
+        """Of the reference's call that is repeated, and of the candidate's last one."""
         self._put_off = False
         """Whether the variants were tried in the rows of one draw only."""
         self._doubtful: list[dict[str, Any]] = []
@@ -179,9 +179,10 @@ class Trials:
     def finish(self) -> None:
         """The variants that were put off, for a candidate that is not far slower after all. Raises Ended."""
         if self._put_off:
-            self._put_off = False
+            self._put_off, flagged = False, bool(self._doubtful)
             self._variants()
-            self._flag_doubtful()
+            if not flagged:
+                self._flag_doubtful()
 
     def _flag_doubtful(self) -> None:
         if self._doubtful:
@@ -216,8 +217,7 @@ class Trials:
 
     def _all_in_rows(self) -> bool:
         """All variants in one draw. False where the reference cannot do with that."""
-        parts = [variant for variant in VARIANTS if variant.name not in (*GROSS, *FEW_LARGE)]
-        rows = mixed_rows(parts).keeping(self._structure)
+        rows = _in_rows(VARIANTS).keeping(self._structure)
         if self._try_variant(rows) is not None:
             return False
         self._used.append(rows)
@@ -226,9 +226,7 @@ class Trials:
     def _variants(self) -> None:
         for variant in VARIANTS:
             self._variant(variant)
-        # Equal terms have a tolerance of their own, and spikes are single elements already.
-        parts = [v for v in self.passed_variants if v.name not in (*GROSS, *FEW_LARGE)]
-        rows = mixed_rows(parts)
+        rows = _in_rows(self.passed_variants)
         if rows.name not in self._right_on:  # where the others were put off, it came first
             self._variant(rows)
 
@@ -405,6 +403,11 @@ class Trials:
         if not all(torch.equal(bits(now), then) for now, then in zip(slot.outputs, before, strict=True)):
             raise self._ledger.failed(check, otherwise)
         self._ledger.passed(check, "the result is unchanged")
+
+
+def _in_rows(variants: Iterable[Variant]) -> Variant:
+    """Rows of these. Equal terms have a tolerance of their own, and spikes are single elements already."""
+    return mixed_rows([variant for variant in variants if variant.name not in (*GROSS, *FEW_LARGE)])
 
 
 def _agree(left: list[torch.Tensor], right: list[torch.Tensor]) -> bool:

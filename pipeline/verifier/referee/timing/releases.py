@@ -77,7 +77,7 @@ class Releases:
 
     @property
     def outer_ms(self) -> float | None:
-        """What a call took from its key to its digest; None where calls are not released one by one.
+        """Milliseconds of a call from its key to its digest; None where calls are not released one by one.
 
         All of a call's work lies there, so none can be moved to another call. So the median is fair, and it
         leaves out the calls in which other programs wanted the core.
