@@ -81,7 +81,9 @@ class CoreShares(FrozenRecord):
     """The cores of one GPU's measurements, and those of everything else. Empty: all share all."""
 
     measured: tuple[int, ...] = ()
-    """Cores of the process that is timed, and of the referee while it times. Nothing else starts on them."""
+    """Cores of the process that is timed. Nothing else starts on them."""
+    referee: tuple[int, ...] = ()
+    """Of the referee while it times: it waits awake."""
     others: tuple[int, ...] = ()
     """Cores of compilers, imports, and the processes that start for the next candidate."""
 

@@ -8,9 +8,10 @@ inputs are unknown, and after, its result is known.
 **Masks.** The bits of an input are combined with a keystream by exclusive or (ChaCha of eight rounds, with
 the key, the input's number and the place as its block's words).
 
-**Digests.** Every 256 bytes become 32, until they are few enough for the host, which hashes the rest. A
-thread mixes 64 words, 32 apart, into eight, by the same permutation with what went in added [1]. A result
-with other low bits that has a digest named before cannot be found.
+**Digests.** A thread chains words of a result, which lie apart, into eight, by the same permutation with
+what went in added [1]. A block's threads do so with each other's eight, and the last block to end with those
+of all blocks. The host hashes what is left of each result. A result with other low bits that has a digest
+named before cannot be found.
 
 **The flush** is one launch beside which nothing else runs. It takes every thread slot of every
 multiprocessor, and its blocks wait for each other before they begin. Work that a candidate queued elsewhere,
@@ -31,7 +32,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -88,25 +89,62 @@ __device__ __forceinline__ u32 word(const unsigned char* bytes, u64 many, u64 at
   return value;
 }
 
-extern "C" __global__ void
-digest(const unsigned char* bytes, u64 many, u32* digests) {
-  const u64 thread = blockIdx.x * (u64)blockDim.x + threadIdx.x, first = thread / 32 * 2048 + thread % 32;
-  u32 kept[8] = {0x61707865u, 0x3320646eu, 0x79622d32u, 0x6b206574u,
-                 (u32)many, (u32)(many >> 32), (u32)thread, (u32)(thread >> 32)};
-  for (int step = 0; step < 8; ++step) {
-    u32 s[16], in[8];
+__device__ __forceinline__ void chain(u32* kept, const u32* in) {
+  u32 s[16];
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      in[i] = word(bytes, many, first + 32 * (8 * step + i));
-      s[i] = kept[i];
-      s[8 + i] = in[i];
-    }
-    permute(s);
+  for (int i = 0; i < 8; ++i) { s[i] = kept[i]; s[8 + i] = in[i]; }
+  permute(s);
 #pragma unroll
-    for (int i = 0; i < 8; ++i) kept[i] = (s[i] + kept[i]) ^ (s[8 + i] + in[i]);
+  for (int i = 0; i < 8; ++i) kept[i] = (s[i] + kept[i]) ^ (s[8 + i] + in[i]);
+}
+
+__device__ __forceinline__ void begin(u32* kept, u64 a, u32 b, u32 c) {
+  const u32 start[8] = {0x61707865u, 0x3320646eu, 0x79622d32u, 0x6b206574u, (u32)a, (u32)(a >> 32), b, c};
+  for (int i = 0; i < 8; ++i) kept[i] = start[i];
+}
+
+__device__ void together(u32* kept) {
+  __shared__ u32 others[128][9];
+  for (unsigned left = 128; left; left >>= 1) {
+    __syncthreads();
+    if (threadIdx.x >= left && threadIdx.x < 2 * left)
+      for (int i = 0; i < 8; ++i) others[threadIdx.x - left][i] = kept[i];
+    __syncthreads();
+    if (threadIdx.x < left) chain(kept, others[threadIdx.x]);
   }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+digest(const unsigned char* bytes, u64 many, volatile u32* digests, u32* arrived, u32* last,
+       const u32* sum, u32* proof) {
+  __shared__ bool ends;
+  const u64 threads = gridDim.x * 256ull, thread = blockIdx.x * 256ull + threadIdx.x;
+  u32 kept[8], in[8];
+  begin(kept, many, (u32)thread, gridDim.x);
+  for (u64 at = thread; 4 * at < many; at += 8 * threads) {
 #pragma unroll
-  for (int i = 0; i < 8; ++i) digests[8 * thread + i] = kept[i];
+    for (int i = 0; i < 8; ++i) in[i] = word(bytes, many, at + i * threads);
+    chain(kept, in);
+  }
+  together(kept);
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 8; ++i) digests[8 * blockIdx.x + i] = kept[i];
+    __threadfence();
+    ends = atomicAdd(arrived, 1) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (!ends) return;
+  begin(kept, ~many, threadIdx.x, gridDim.x);
+  for (u32 at = threadIdx.x; at < gridDim.x; at += 256) {
+    for (int i = 0; i < 8; ++i) in[i] = digests[8 * at + i];
+    chain(kept, in);
+  }
+  together(kept);
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 8; ++i) last[i] = kept[i];
+    if (sum) *proof = *sum;
+    *arrived = 0;
+  }
 }
 
 extern "C" __global__ void __launch_bounds__(1024, 2)
@@ -142,14 +180,13 @@ flush(const uint4* numbers, unsigned many, unsigned* sums, unsigned step, unsign
 HELD_US = 190
 """So long a flush holds the device, unless it is told a shorter time. Launches of a forward are queued
 meanwhile: so the speed of the host just then does not count as the device's time."""
-FEW_BYTES = 4096
-"""So many bytes of digests, or of a result, the host hashes."""
-_TILE, _THREADS = 8192, 256
-"""Bytes that a warp's digests hold; threads of a block."""
+_DIGESTED, _DIGESTS = 32 << 10, 1056
+"""Bytes of a result for each block, until there are so many: eight for each multiprocessor of an H100."""
 _INPUT_BLOCKS = 2048
 """Most blocks that unmask an input: each thread then has several of its 64 bytes."""
 
-_sha256, _cpu, _string_at = hashlib.sha256, torch.Tensor.cpu, ctypes.string_at
+_sha256, _string_at, _synchronize = hashlib.sha256, ctypes.string_at, torch.cuda.synchronize
+_raw_stream: Any = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 
 
 @functools.cache
@@ -169,23 +206,27 @@ class _Kernels:
     """The kernels, loaded into this process. Raises RuntimeError where the driver does not take them."""
 
     def __init__(self, device: torch.device, cubin: bytes) -> None:
-        self._driver, self._device = ctypes.CDLL("libcuda.so.1"), device
-        self._module, self._found = ctypes.c_void_p(), dict[str, ctypes.c_void_p]()
+        driver = ctypes.CDLL("libcuda.so.1")
+        self._launch, self._found = driver.cuLaunchKernel, dict[str, ctypes.c_void_p]()
+        self._stream = functools.partial(_raw_stream, device.index or 0)
+        module = ctypes.c_void_p()
         torch.empty(1, device=device)  # makes the context current
-        self._call("cuModuleLoadData", ctypes.byref(self._module), cubin)
+        _checked("cuModuleLoadData", driver.cuModuleLoadData(ctypes.byref(module), cubin))
         for name in (KERNEL, "mask", "digest"):
-            self._found[name] = ctypes.c_void_p()
-            self._call("cuModuleGetFunction", ctypes.byref(self._found[name]), self._module, name.encode())
+            found = self._found[name] = ctypes.c_void_p()
+            code = driver.cuModuleGetFunction(ctypes.byref(found), module, name.encode())
+            _checked("cuModuleGetFunction", code)
 
     def launch(self, name: str, blocks: int, threads: int, arguments: Any) -> None:
         """On the current stream. `arguments`: what `_packed` gives."""
-        stream = ctypes.c_void_p(torch.cuda.current_stream(self._device).cuda_stream)
-        sizes = (blocks, 1, 1, threads, 1, 1, 0)
-        self._call("cuLaunchKernel", self._found[name], *sizes, stream, arguments, None)
+        stream = ctypes.c_void_p(self._stream())
+        code = self._launch(self._found[name], blocks, 1, 1, threads, 1, 1, 0, stream, arguments, None)
+        _checked("cuLaunchKernel", code)
 
-    def _call(self, name: str, *arguments: Any) -> None:
-        if code := getattr(self._driver, name)(*arguments):
-            raise RuntimeError(f"{name} failed with error {code} of the CUDA driver")
+
+def _checked(name: str, code: int) -> None:
+    if code:
+        raise RuntimeError(f"{name} failed with error {code} of the CUDA driver")
 
 
 def _packed(*values: Any) -> Any:
@@ -198,55 +239,86 @@ def _packed(*values: Any) -> Any:
 _kernels = functools.cache(_Kernels)
 
 
+Masks = list[tuple[int, Any]]
+"""For each input the blocks and arguments of the launch that masks it, but for the key."""
+
+
 class Release:
-    """Masks of inputs and digests of results, the same in referee and contestant."""
+    """Masks of inputs and digests of results, the same in referee and contestant. Between a key and a digest
+    the clock of a call runs: so launches are packed beforehand, and there is one wait."""
 
     def __init__(self, device: torch.device, cubin: bytes) -> None:
         """`cubin`: what `compiled` gives. Raises RuntimeError where the driver does not take it."""
         self._kernels, self._device = _kernels(device, cubin), device
-        self._levels: dict[int, list[torch.Tensor]] = {}
+        self._key = [ctypes.c_uint() for _ in range(4)]
+        self._sum, self._proof = ctypes.c_void_p(), ctypes.c_void_p()
+        self._launches: list[tuple[ctypes.c_void_p, ctypes.c_ulonglong, Any]] = []
+        """For each result its address and length, and the arguments of the launch that digests it."""
+        self._make_room(2)
 
     def mask(self, inputs: Iterable[torch.Tensor], key: int) -> None:
         """Masks inputs that lie in an arena, with all bytes of their room; or unmasks them, with the same
         key of 128 bits. Queues the work."""
-        words = [ctypes.c_uint(key >> shift & 0xFFFFFFFF) for shift in (0, 32, 64, 96)]
+        self.apply(self.masks(inputs), key)
+
+    def masks(self, inputs: Iterable[torch.Tensor]) -> Masks:
+        """The launches of `mask`."""
+        found = []
         for number, tensor in enumerate(inputs):
             if blocks := bytes_of(tensor) // 64:
-                place = ctypes.c_void_p(tensor.data_ptr()), ctypes.c_ulonglong(blocks)
-                arguments = _packed(*place, ctypes.c_uint(number), *words)
-                self._kernels.launch("mask", min(_INPUT_BLOCKS, -(-blocks // 256)), 256, arguments)
+                place = ctypes.c_void_p(tensor.data_ptr()), ctypes.c_ulonglong(blocks), ctypes.c_uint(number)
+                found.append((min(_INPUT_BLOCKS, -(-blocks // 256)), _packed(*place, *self._key)))
+        return found
 
-    def digest(self, results: Iterable[torch.Tensor]) -> str:
-        """A hash of the bits of contiguous results, in 64 characters. Waits for the current stream."""
-        found = _sha256()
-        for tensor in results:
+    def apply(self, masks: Masks, key: int) -> None:
+        """Queues these launches, with this key."""
+        for number, word in enumerate(self._key):
+            word.value = key >> 32 * number & 0xFFFFFFFF
+        for blocks, arguments in masks:
+            self._kernels.launch("mask", blocks, 256, arguments)
+
+    def digest(self, results: Sequence[torch.Tensor]) -> str:
+        """A hash of the bits of contiguous results, in 64 characters. Waits for the device."""
+        return self.fix(results)[0]
+
+    def fix(self, results: Sequence[torch.Tensor], flush: Flush | None = None) -> tuple[str, int]:
+        """The digest of the results, and the proof of the flushes so far. Waits for the device."""
+        if len(results) > len(self._launches):
+            self._make_room(len(results))
+        self._sum.value = flush.sum_address if flush is not None else None
+        parts, kept = list[tuple[int, int]](), list[torch.Tensor]()
+        if not any(tensor.is_cuda and tensor.numel() for tensor in results):
+            self._queue(0, 0, 0)  # for the proof
+        for number, tensor in enumerate(results):
             left = tensor.detach().resolve_conj().resolve_neg()
-            many = left.numel() * left.element_size()
-            place = left.data_ptr()
-            for level in self._levels_of(many) if left.is_cuda else ():
-                arguments = _packed(
-                    *(ctypes.c_void_p(place), ctypes.c_ulonglong(many)), ctypes.c_void_p(level.data_ptr())
-                )
-                self._kernels.launch("digest", -(-level.numel() // 32 // _THREADS), _THREADS, arguments)
-                left, many, place = level, level.numel(), level.data_ptr()
-            host = _cpu(left)
-            found.update(_string_at(host.data_ptr(), many) if many else b"")
-        return found.hexdigest()
+            kept.append(left)
+            part = left.data_ptr(), left.numel() * left.element_size()
+            parts.append(self._queue(number, *part) if left.is_cuda and part[1] else part)
+        _synchronize(self._device)
+        found = _sha256()
+        for place, many in parts:
+            found.update(_string_at(place, many) if many else b"")
+        proof = _string_at(self._pinned.data_ptr(), 4) if flush is not None else b""
+        return found.hexdigest(), int.from_bytes(proof, "little", signed=True)
 
-    def _levels_of(self, many: int) -> list[torch.Tensor]:
-        """Where the digests of so many bytes go, the digests of those, and so on."""
-        if many not in self._levels:
-            sizes, left = list[int](), many
-            while left > FEW_BYTES:
-                left = -(-left // _TILE) * 1024
-                sizes.append(left)
-            # A launch has whole blocks: the last one may write beyond the digests that count.
-            whole = 32 * _THREADS
-            self._levels[many] = [
-                torch.empty(-(-size // whole) * whole, dtype=torch.uint8, device=self._device)[:size]
-                for size in sizes
-            ]
-        return self._levels[many]
+    def _queue(self, number: int, address: int, many: int) -> tuple[int, int]:
+        """Queues a result's digest. Returns where it will be, and its bytes."""
+        place, size, arguments = self._launches[number]
+        place.value, size.value = address, many
+        self._kernels.launch("digest", max(1, min(_DIGESTS, many // _DIGESTED)), 256, arguments)
+        return self._pinned.data_ptr() + 32 * (number + 1), 32
+
+    def _make_room(self, results: int) -> None:
+        """For the digests of so many results: pinned, behind the proof, and for those of blocks."""
+        self._pinned = torch.zeros(32 * (results + 1), dtype=torch.uint8, pin_memory=True)
+        self._digests = torch.zeros(results, 8 * (_DIGESTS + 1), dtype=torch.int32, device=self._device)
+        self._proof.value, self._launches = self._pinned.data_ptr(), []
+        for number, digests in enumerate(self._digests):
+            place, many = ctypes.c_void_p(), ctypes.c_ulonglong()
+            of_blocks = ctypes.c_void_p(digests.data_ptr()), ctypes.c_void_p(digests[-8:].data_ptr())
+            last = ctypes.c_void_p(self._pinned.data_ptr() + 32 * (number + 1))
+            arguments = _packed(place, many, *of_blocks, last, self._sum, self._proof)
+            self._launches.append((place, many, arguments))
 
 
 class Flush:
@@ -288,6 +360,11 @@ class Flush:
             self._key.value = key & 0xFFFFFFFF
             self._kernels.launch(KERNEL, self._blocks, self._threads, self._arguments)
             self._steps.value += 1
+
+    @property
+    def sum_address(self) -> int | None:
+        """Where `proof` lies; None where nothing is emptied."""
+        return self._sums.data_ptr() + 4 * (self._steps.value % 3) if self._many else None
 
     @property
     def proof(self) -> int:

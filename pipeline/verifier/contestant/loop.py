@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from kernelproof.verifier.contestant.arena import forget_persisting_lines
-from kernelproof.verifier.contestant.between_calls import Flush, Release
+from kernelproof.verifier.contestant.between_calls import Flush, Masks, Release
 from kernelproof.verifier.contestant.encoding import dtype_name, leaves, ordered, structure, tensors
 from kernelproof.verifier.contestant.random_draws import seed_torch
 
@@ -32,6 +32,7 @@ _Tensor = torch.Tensor
 _copy = torch.Tensor.copy_
 _fill = torch.Tensor.fill_
 _contiguous = torch.Tensor.contiguous
+_HOST = torch.device("cpu")
 
 REPLAYS = 20
 """Timed replays of a captured call."""
@@ -73,19 +74,20 @@ class Calls:
     queued_us: list[float] = field(default_factory=list)
     """How long each forward took on the host."""
 
-    def begin(self, slot: Slot, flush: Flush) -> None:
+    def begin(self, masks: Masks, flush: Flush) -> None:
         """Makes a call's inputs readable, seeds torch's generators, and empties the cache."""
         key, seed = self.ask(self.fixed)
-        self.release.mask(tensors(slot.arguments), key)
+        self.release.apply(masks, key)
         if seed is not None:
             seed_torch(seed)
         forget_persisting_lines()  # a forward may have set some aside
         flush(key)
 
-    def fix(self, value: Any, proof: int) -> None:
-        """Takes down the call's digest. Waits for its stream."""
-        results = outputs_of(value, torch.device("cpu"))
-        self.fixed = {"digest": self.release.digest(results), "proof": proof}
+    def fix(self, value: Any, flush: Flush) -> None:
+        """Takes down the call's digest. Waits for the device: what other streams still do must not run beside
+        the next call."""
+        digest, proof = self.release.fix(outputs_of(value, _HOST), flush)
+        self.fixed = {"digest": digest, "proof": proof}
 
 
 @dataclass
@@ -273,21 +275,20 @@ def _run_device(
     take: Callable[[Any], None],
     calls: Calls,
 ) -> list[float]:
-    stream, marks = _current_stream(device), []
-    for slot in slots:
-        start, stop = _Event(enable_timing=True), _Event(enable_timing=True)
-        calls.begin(slot, flush)
+    stream = _current_stream(device)
+    masks = [calls.release.masks(tensors(slot.arguments)) for slot in slots]
+    marks = [(_Event(enable_timing=True), _Event(enable_timing=True)) for _ in slots]
+    for slot, own, (start, stop) in zip(slots, masks, marks, strict=True):
+        calls.begin(own, flush)
         _record(start, stream)
         began = perf_counter_ns()
         value = _dense(forward(*slot.arguments))
         calls.queued_us.append((perf_counter_ns() - began) / 1e3)
         _record(stop, stream)
         _set_stream(stream)  # a forward that leaves another stream current must not move what follows to it
-        calls.fix(value, flush.proof)
+        calls.fix(value, flush)
         take(value)
         del value
-        marks.append((start, stop))
-        _synchronize(device)  # other streams too: what they still do is not to run beside the next call
     return [_elapsed(start, stop) for start, stop in marks]
 
 

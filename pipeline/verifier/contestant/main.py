@@ -348,6 +348,8 @@ class Runner:
         """The answer to a request in the middle of another, and the descriptors that came with it."""
         with self._wire:
             wire.send(self._sock, request)
+            if request["op"] == "next":
+                wire.spin(self._sock, wire.SPIN_SECONDS)
             return wire.receive(self._sock, max_fds=max_fds)
 
     def _replay(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:

@@ -1,26 +1,33 @@
 """The wire between processes: length-prefixed JSON over a socketpair, never pickle.
 
-A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON holding one object. File
-descriptors may ride with a frame from a trusted sender (`SCM_RIGHTS`); a receiver that does not ask for
-them never takes them. Messages of a contestant are untrusted: they are bounded here and validated
-by the referee.
+A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON holding one object. The two messages
+of every timed call on a GPU are packed instead: an N with a result's digest (32 bytes) and the proof (4,
+signed), a K with the key (16) and the seed (8, -1 for none). File descriptors may ride with a frame from a
+trusted sender (`SCM_RIGHTS`); a receiver that does not ask for them never takes them. Messages of a
+contestant are untrusted: they are bounded here and validated by the referee.
 """
 
 from __future__ import annotations
 
 import json
+import select
 import socket
 import struct
+import time
 from collections.abc import Sequence
 from typing import Any
 
 MAX_FRAME = 16 << 20
 """Most bytes of one frame: sources and compile logs fit, floods do not."""
 
+SPIN_SECONDS = 0.01
+"""So long both sides of a call on a GPU spin for each other. The error of a later waking is small beside such
+a wait."""
+
 MAX_DEPTH = 64
 """Deepest nesting of a message: code that walks through one may recurse."""
 
-_HEADER = struct.Struct(">I")
+_HEADER, _NEXT, _KEY = map(struct.Struct, (">I", ">c32si", ">c16sq"))
 
 
 class WireError(Exception):
@@ -33,7 +40,7 @@ class WireClosed(WireError):
 
 def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
     """Sends one frame; `fds` are duplicated into the receiver. Raises OSError when the peer is gone."""
-    body = json.dumps(message, separators=(",", ":"), allow_nan=False).encode("utf-8", "surrogatepass")
+    body = _body(message)
     if len(body) > MAX_FRAME:
         raise WireError(f"a frame of {len(body)} bytes exceeds {MAX_FRAME}")
     header = _HEADER.pack(len(body))
@@ -65,8 +72,23 @@ def receive(sock: socket.socket, *, max_fds: int = 0) -> tuple[dict[str, Any], l
     return parse(_exactly(sock, length)), fds
 
 
+def spin(sock: socket.socket, seconds: float) -> None:
+    """Returns when there is something to receive, or after so long. A process that sleeps meanwhile comes
+    some 0.05 ms later, sometimes far more, to what another one waits for on a clock."""
+    until, waiting = time.monotonic() + seconds, select.poll()
+    waiting.register(sock, select.POLLIN)
+    while not waiting.poll(0) and time.monotonic() < until:
+        pass
+
+
 def parse(body: bytes) -> dict[str, Any]:
-    """The JSON object in a frame's body. Raises WireError for anything else, however deep or malformed."""
+    """The message in a frame's body. Raises WireError for anything else, however deep or malformed."""
+    if body[:1] == b"N" and len(body) == _NEXT.size:
+        _, digest, proof = _NEXT.unpack(body)
+        return {"op": "next", "fixed": {"digest": digest.hex(), "proof": proof}}
+    if body[:1] == b"K" and len(body) == _KEY.size:
+        _, key, seed = _KEY.unpack(body)
+        return {"key": int.from_bytes(key), "seed": seed if seed >= 0 else None}
     try:
         message = json.loads(body.decode("utf-8", "surrogatepass"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -76,6 +98,16 @@ def parse(body: bytes) -> dict[str, Any]:
     if _deeper(message, MAX_DEPTH):
         raise WireError(f"a frame is nested deeper than {MAX_DEPTH}")
     return message
+
+
+def _body(message: dict[str, Any]) -> bytes:
+    fixed = message.get("fixed")
+    if message.get("op") == "next" and fixed is not None:
+        return _NEXT.pack(b"N", bytes.fromhex(fixed["digest"]), fixed["proof"])
+    if (key := message.get("key")) is not None:
+        return _KEY.pack(b"K", key.to_bytes(16), -1 if message["seed"] is None else message["seed"])
+    body = json.dumps(message, separators=(",", ":"), allow_nan=False)
+    return body.encode("utf-8", "surrogatepass")
 
 
 def _deeper(message: dict[str, Any], most: int) -> bool:

@@ -62,7 +62,7 @@ class Fifo:
 
 
 MEASURED_CORES = 2
-"""Logical cores for each GPU: one for the process that is timed, one for the referee."""
+"""Cores for each GPU: one for the process that is timed, one for the referee."""
 FEW_CORES = 4
 """Up to so many cores there is a build for each."""
 FIRST_PER_CORE, BUILDS_PER_CORE = 0.6, 0.9
@@ -90,20 +90,18 @@ def shares_by_gpu(
 def shares(gpus: int, cores: Collection[int], topology: Path = TOPOLOGY) -> list[CoreShares]:
     """The shares of so many GPUs in `cores`, all with the same `others`.
 
-    Cores that are one piece of silicon go together, or a compiler next door would slow the measurement. At
-    most half of all are taken; where that is not enough for every GPU, none has cores of its own.
+    Cores that are one piece of silicon go together, or a compiler next door, or the referee, would slow the
+    measurement. At most half of all are taken; where that is not enough for every GPU, none has cores of its
+    own.
     """
     pieces = _pieces(cores, topology)
-    measured: list[tuple[int, ...]] = []
-    for _ in range(gpus):
-        taken: list[int] = []
-        while len(taken) < MEASURED_CORES and pieces:
-            taken += pieces.pop(0)
-        measured.append(tuple(taken))
-    others = tuple(sorted(core for piece in pieces for core in piece))
-    if any(len(own) < MEASURED_CORES for own in measured) or 2 * len(others) < len(cores):
+    taken = [pieces[MEASURED_CORES * gpu :][:MEASURED_CORES] for gpu in range(gpus)]
+    others = tuple(sorted(core for piece in pieces[MEASURED_CORES * gpus :] for core in piece))
+    if any(len(own) < MEASURED_CORES for own in taken) or 2 * len(others) < len(cores):
         return [CoreShares()] * gpus
-    return [CoreShares(measured=own, others=others) for own in measured]
+    return [
+        CoreShares(measured=tuple(timed), referee=tuple(referee), others=others) for timed, referee in taken
+    ]
 
 
 def _pieces(cores: Collection[int], topology: Path) -> list[list[int]]:

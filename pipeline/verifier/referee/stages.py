@@ -267,7 +267,7 @@ def _look_at_kernels(session: Session, *, timed_next: bool) -> None:
 def own_cores(session: Session) -> AbstractContextManager[None]:
     """The cores of a measurement: beside a GPU some that are kept for it, on a CPU all of them."""
     if session.on_gpu:
-        return on_cores(session.tools.warm.pool.shares.measured)
+        return on_cores(session.tools.warm.pool.shares.referee)
     return alone(locks.CPU, session.ledger, session.tools)
 
 

@@ -144,5 +144,5 @@ def prepare(
             pool.refill(sides.gpus(device), settings.memory_bytes, unsafe=settings.unsafe, count=pool.ahead)
         configure_torch(settings.threads, tf32=settings.numerics == "tf32")
         torch.ones(_PARALLEL).sum()  # torch starts its threads now, free to use all cores
-        with warm.alone(environment.gpu.uuid, progress), on_cores(pool.shares.measured):
+        with warm.alone(environment.gpu.uuid, progress), on_cores(pool.shares.referee):
             ceilings.known(device, cache, environment, lambda: aa_spread(settings, device, pool))

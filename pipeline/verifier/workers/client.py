@@ -283,16 +283,20 @@ class Contestant:
         seconds: float,
         fds: Sequence[int] = (),
         answers: Mapping[str, Answer] = MappingProxyType({}),
+        spins: bool = False,
     ) -> dict[str, Any]:
         """Sends a request and returns the reply; requests served in between are off the clock.
 
         `answers`: to what the contestant may ask meanwhile, by its name. Where one gives None, the request is
-        taken for the reply. Raises ContestantFailed when the candidate raised, ContestantGone when its
-        process ended, spoke nonsense, or took longer than `seconds` (it is killed then).
+        taken for the reply. `spins`: whether it waits awake, at first. Raises ContestantFailed when the
+        candidate raised, ContestantGone when its process ended, spoke nonsense, or took longer than `seconds`
+        (it is killed then).
         """
         deadline = time.monotonic() + seconds
         self._send(message, fds)
         while True:
+            if spins:
+                wire.spin(self._sock, min(seconds, wire.SPIN_SECONDS))
             reply = self._receive(deadline)
             began = time.monotonic()
             wanted = str(reply.get("op"))

@@ -508,7 +508,7 @@ class Stopwatch:
         side.resume()
         try:
             answers = {"next": releases.next_call, "places": tell_places}
-            reply = side.ask(message, seconds=seconds, answers=answers)
+            reply = side.ask(message, seconds=seconds, answers=answers, spins=self._device.type == "cuda")
         except (ContestantFailed, ContestantGone) as error:
             if is_baseline:  # no fault of the candidate's
                 raise sides.baseline_failed(error) from None
