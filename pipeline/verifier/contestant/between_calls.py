@@ -1,9 +1,14 @@
 """Between two calls on a GPU the loop makes the inputs readable, empties the cache, and fixes the result.
 
-An example, one call: the referee sends a key; with it `mask` makes inputs of the random bits that lay there;
-the flush empties the L2 cache; the forward runs; `digest` says what came out. The next key comes for that
-digest alone. So a call's work lies between its key and its digest, whoever runs the loop: before, its
-inputs are unknown, and after, its result is known.
+An example, one call: the referee sends a key; `unlock` makes of it another one, with which `mask` makes
+inputs of the random bits that lay there; the flush empties the L2 cache; the forward runs; `digest` says what
+came out. The next key comes for that digest alone. So a call's work lies between its key and its digest,
+whoever runs the loop: before, its inputs are unknown, and after, its result is known.
+
+**Time locks.** A key that was sent is of no use until a number of permutations were made of it, each of the
+one before (after Rivest, Shamir and Wagner, "Time-lock puzzles and timed-release crypto", 1996). That takes
+everybody as long, while nothing is known of the inputs. The launches of an honest forward are queued
+meanwhile, so the speed of the host just then does not count as the device's time.
 
 **Masks.** The bits of an input are combined with a keystream by exclusive or (ChaCha of eight rounds, with
 the key, the input's number and the place as its block's words).
@@ -62,7 +67,20 @@ __device__ __forceinline__ void permute(u32* s) {
 }
 
 extern "C" __global__ void
-mask(uint4* bytes, u64 blocks, u32 number, u32 k0, u32 k1, u32 k2, u32 k3) {
+unlock(const u32* given, u32* keys, u32 many, u32 steps) {
+  const u32 at = blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= many) return;
+  u32 k[4], s[16] = {0x61707865u, 0x3320646eu, 0x79622d32u, 0x6b206574u};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) k[i] = s[4 + i] = s[8 + i] = s[12 + i] = given[4 * at + i];
+  for (u32 step = 0; step < steps; ++step) { permute(s); s[12] += step; }
+#pragma unroll
+  for (int i = 0; i < 4; ++i) keys[4 * at + i] = s[i] + k[i];
+}
+
+extern "C" __global__ void
+mask(uint4* bytes, u64 blocks, u32 number, const u32* key) {
+  const u32 k0 = key[0], k1 = key[1], k2 = key[2], k3 = key[3];
   for (u64 at = blockIdx.x * (u64)blockDim.x + threadIdx.x; at < blocks; at += gridDim.x * (u64)blockDim.x) {
     const u32 start[16] = {0x61707865u, 0x3320646eu, 0x79622d32u, 0x6b206574u, k0, k1, k2, k3,
                            k0, k1, k2, k3, (u32)at, (u32)(at >> 32), number, 0};
@@ -149,14 +167,13 @@ digest(const unsigned char* bytes, u64 many, volatile u32* digests, u32* arrived
 
 extern "C" __global__ void __launch_bounds__(1024, 2)
 flush(const uint4* numbers, unsigned many, unsigned* sums, unsigned step, unsigned* arrived,
-      unsigned held_ns, unsigned key) {
-  unsigned long long began, now;
+      const unsigned* secret) {
+  const unsigned key = secret ? *secret : 0;
   if (threadIdx.x == 0) {
     atomicAdd(arrived, 1u);
     // A kernel that never ends would keep blocks from coming. Its own time is lost; the call goes on.
     const long long latest = clock64() + 200000000LL;
     while ((int)(*(volatile unsigned*)arrived - gridDim.x * (step + 1)) < 0 && clock64() < latest) {}
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(began));
   }
   __syncthreads();
   unsigned before = *(volatile unsigned*)(sums + step % 3) + step * 0x9E3779B9u;  // MurmurHash3's last steps:
@@ -172,14 +189,8 @@ flush(const uint4* numbers, unsigned many, unsigned* sums, unsigned step, unsign
   }
   for (int apart = 16; apart; apart >>= 1) sum += __shfl_down_sync(~0u, sum, apart);
   if ((threadIdx.x & 31) == 0) atomicAdd(sums + (step + 1) % 3, sum);
-  if (threadIdx.x == 0)
-    do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (now - began < held_ns);
-  __syncthreads();
 }
 """
-HELD_US = 190
-"""So long a flush holds the device, unless it is told a shorter time. Launches of a forward are queued
-meanwhile: so the speed of the host just then does not count as the device's time."""
 _DIGESTED, _DIGESTS = 32 << 10, 1056
 """Bytes of a result for each block, until there are so many: eight for each multiprocessor of an H100."""
 _INPUT_BLOCKS = 2048
@@ -212,7 +223,7 @@ class _Kernels:
         module = ctypes.c_void_p()
         torch.empty(1, device=device)  # makes the context current
         _checked("cuModuleLoadData", driver.cuModuleLoadData(ctypes.byref(module), cubin))
-        for name in (KERNEL, "mask", "digest"):
+        for name in (KERNEL, "unlock", "mask", "digest"):
             found = self._found[name] = ctypes.c_void_p()
             code = driver.cuModuleGetFunction(ctypes.byref(found), module, name.encode())
             _checked("cuModuleGetFunction", code)
@@ -250,15 +261,35 @@ class Release:
     def __init__(self, device: torch.device, cubin: bytes) -> None:
         """`cubin`: what `compiled` gives. Raises RuntimeError where the driver does not take it."""
         self._kernels, self._device = _kernels(device, cubin), device
-        self._key = [ctypes.c_uint() for _ in range(4)]
+        self._key = ctypes.c_void_p()
+        self._make_keys(1)
         self._sum, self._proof = ctypes.c_void_p(), ctypes.c_void_p()
         self._launches: list[tuple[ctypes.c_void_p, ctypes.c_ulonglong, Any]] = []
         """For each result its address and length, and the arguments of the launch that digests it."""
         self._make_room(2)
 
+    def unlock(self, keys: Sequence[int], steps: int) -> list[int]:
+        """Queues the permutations of these keys of 128 bits, so many of each. Returns where each key's result
+        will be on the device. What was queued with those before has to be done."""
+        if len(keys) > len(self._keys):
+            self._make_keys(len(keys))
+        ctypes.memmove(
+            self._given.data_ptr(), b"".join(key.to_bytes(16, "little") for key in keys), 16 * len(keys)
+        )
+        self._many.value, self._steps.value = len(keys), steps
+        self._kernels.launch("unlock", -(-len(keys) // 32), 32, self._unlock)
+        return [self._keys.data_ptr() + 16 * number for number in range(len(keys))]
+
+    def _make_keys(self, most: int) -> None:
+        self._given = torch.zeros(most, 4, dtype=torch.int32, pin_memory=True)
+        self._keys = torch.zeros(most, 4, dtype=torch.int32, device=self._device)
+        self._many, self._steps = ctypes.c_uint(), ctypes.c_uint()
+        places = ctypes.c_void_p(self._given.data_ptr()), ctypes.c_void_p(self._keys.data_ptr())
+        self._unlock = _packed(*places, self._many, self._steps)
+
     def mask(self, inputs: Iterable[torch.Tensor], key: int) -> None:
         """Masks inputs that lie in an arena, with all bytes of their room; or unmasks them, with the same
-        key of 128 bits. Queues the work."""
+        key. Queues the work. `key`: where it is on the device."""
         self.apply(self.masks(inputs), key)
 
     def masks(self, inputs: Iterable[torch.Tensor]) -> Masks:
@@ -267,13 +298,12 @@ class Release:
         for number, tensor in enumerate(inputs):
             if blocks := bytes_of(tensor) // 64:
                 place = ctypes.c_void_p(tensor.data_ptr()), ctypes.c_ulonglong(blocks), ctypes.c_uint(number)
-                found.append((min(_INPUT_BLOCKS, -(-blocks // 256)), _packed(*place, *self._key)))
+                found.append((min(_INPUT_BLOCKS, -(-blocks // 256)), _packed(*place, self._key)))
         return found
 
     def apply(self, masks: Masks, key: int) -> None:
         """Queues these launches, with this key."""
-        for number, word in enumerate(self._key):
-            word.value = key >> 32 * number & 0xFFFFFFFF
+        self._key.value = key
         for blocks, arguments in masks:
             self._kernels.launch("mask", blocks, 256, arguments)
 
@@ -324,7 +354,7 @@ class Release:
 class Flush:
     """One flush a call. Does nothing with zero bytes, as on a CPU."""
 
-    def __init__(self, nbytes: int, device: torch.device, cubin: bytes = b"", held_us: int = HELD_US) -> None:
+    def __init__(self, nbytes: int, device: torch.device, cubin: bytes = b"") -> None:
         """`cubin`: what `compiled` gives. Raises RuntimeError where the driver does not take it."""
         self._many = nbytes // 16
         if not self._many:
@@ -335,29 +365,26 @@ class Flush:
         of = torch.cuda.get_device_properties(device)
         self._blocks, self._threads = 2 * of.multi_processor_count, of.max_threads_per_multi_processor // 2
         self._source = torch.Generator(device)
-        self._steps, self._key = ctypes.c_uint(0), ctypes.c_uint(0)
-        self._held_ns = ctypes.c_uint(1000 * held_us)
+        self._steps, self._key = ctypes.c_uint(0), ctypes.c_void_p()
         self._arguments = _packed(
             *(ctypes.c_void_p(self._numbers.data_ptr()), ctypes.c_uint(self._many)),
             *(ctypes.c_void_p(self._sums.data_ptr()), self._steps),
-            *(ctypes.c_void_p(self._arrived.data_ptr()), self._held_ns, self._key),
+            *(ctypes.c_void_p(self._arrived.data_ptr()), self._key),
         )
 
-    def begin(self, seed: int, held_us: float | None = None) -> None:
-        """Numbers for another block of calls, and how long flushes hold the device from now on."""
+    def begin(self, seed: int) -> None:
+        """Numbers for another block of calls."""
         if self._many:
-            if held_us is not None:
-                self._held_ns.value = int(1000 * held_us)
             self._source.manual_seed(seed)
             self._numbers.random_(generator=self._source)
             self._sums.zero_()
             self._arrived.zero_()
             self._steps.value = 0
 
-    def __call__(self, key: int = 0) -> None:
-        """`key`: the call's, of which 32 bits count."""
+    def __call__(self, key: int | None = None) -> None:
+        """`key`: where the call's lies on the device."""
         if self._many:
-            self._key.value = key & 0xFFFFFFFF
+            self._key.value = key
             self._kernels.launch(KERNEL, self._blocks, self._threads, self._arguments)
             self._steps.value += 1
 

@@ -67,8 +67,10 @@ class Calls:
 
     release: Release
     ask: Callable[[Fixed | None], tuple[int, int | None]]
-    """For the digest of the call before, the key that unmasks the next one's inputs, and its seed. Till then
-    no work for it can be done."""
+    """For the digest of the call before, the next one's key, and its seed. Till then no work for it can be
+    done."""
+    steps: int = 0
+    """Of its key's time lock."""
     fixed: Fixed | None = None
     """Of the last call."""
     queued_us: list[float] = field(default_factory=list)
@@ -76,7 +78,8 @@ class Calls:
 
     def begin(self, masks: Masks, flush: Flush) -> None:
         """Makes a call's inputs readable, seeds torch's generators, and empties the cache."""
-        key, seed = self.ask(self.fixed)
+        sent, seed = self.ask(self.fixed)
+        (key,) = self.release.unlock([sent], self.steps)
         self.release.apply(masks, key)
         if seed is not None:
             seed_torch(seed)

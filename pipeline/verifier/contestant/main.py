@@ -324,9 +324,9 @@ class Runner:
         if self._device.type == "cuda":
             arenas.forget_persisting_lines()
         slots = self._slots(message)
-        self._flush.begin(int(message["seed"]), message["held_us"])
-        calls = loop.Calls(self._release, self._ask_for_call) if self._release is not None else None
-        self._calls = calls
+        self._flush.begin(int(message["seed"]))
+        steps, release = int(message["lock_steps"]), self._release
+        calls = self._calls = loop.Calls(release, self._ask_for_call, steps) if release is not None else None
         times = loop.run_block(
             *(self._model, slots, self._flush, self._device, self._ask_for_places),
             at_once=self._compiled,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -19,6 +19,8 @@ CPU = torch.device("cpu")
 SEED, CALLS = 7, 5
 KEYS = [7 * call + 3 for call in range(9)]
 """Of the calls, and of more."""
+STEPS = 12
+"""Of their time locks."""
 
 
 class Steps(Flush):
@@ -31,8 +33,8 @@ class Steps(Flush):
     def begin(self, seed: int) -> None:
         self.sum = seed
 
-    def __call__(self, key: int = 0) -> None:
-        self.sum = ((self.sum ^ key) * 0x2C1B3C6D + 1) % 2**31
+    def __call__(self, key: int | None = None) -> None:
+        self.sum = ((self.sum ^ (key or 0)) * 0x2C1B3C6D + 1) % 2**31
 
     @property
     def proof(self) -> int:
@@ -40,7 +42,11 @@ class Steps(Flush):
 
 
 class Masks:
-    """Stands for the masks and digests of a GPU."""
+    """Stands for the locks, masks and digests of a GPU."""
+
+    def unlock(self, keys: Sequence[int], steps: int) -> list[int]:
+        assert keys  # a launch for none fails
+        return [(key + steps) % 2**31 for key in keys]
 
     def mask(self, inputs: Iterable[torch.Tensor], key: int) -> None:
         for tensor in inputs:
@@ -91,13 +97,13 @@ def proofs_of(calls: int, *, spoilt: bool = False, keyless: bool = False) -> lis
 
 def test_each_key_unmasks_one_call_and_nothing_is_readable_before(slots: list[SharedSlot]) -> None:
     made = kernels()
-    told = answered(Releases(made, [slot.views for slot in slots], [3, 1, 4, 1, 5]), proofs_of(CALLS))
+    told = answered(Releases(made, [slot.views for slot in slots], [3, 1, 4, 1, 5], STEPS), proofs_of(CALLS))
     assert [each["seed"] for each in told] == [3, 1, 4, 1, 5]
     for number, (slot, each) in enumerate(zip(slots, told, strict=True)):
         plain = torch.full((64,), float(number))
         assert not torch.equal(slot.views[0], plain)
         assert made.release is not None
-        made.release.mask(slot.views, each["key"])
+        made.release.mask(slot.views, *made.release.unlock([each["key"]], STEPS))
         assert torch.equal(slot.views[0], plain)
 
 

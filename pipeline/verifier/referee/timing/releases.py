@@ -1,10 +1,10 @@
 """The calls of a block on a GPU, released one after the other, and the digests that a contestant named.
 
-Before a block every slot's inputs are masked, each with a secret key of its own. The contestant gets the key
-of a call, and its seed, when it has named the digest of the call before. So a call's work lies between its
-key and its digest: a result that is computed later, all calls' at once say, is not the one that was named,
-and before the key nothing is known of the inputs. None of this needs a word of the loop's: see
-`contestant.between_calls` for the masks and digests.
+Before a block every slot's inputs are masked, each with a secret key of its own, behind a time lock. The
+contestant gets the key of a call, and its seed, when it has named the digest of the call before. So a call's
+work lies between its key and its digest: a result that is computed later, all calls' at once say, is not the
+one that was named, and before the key nothing is known of the inputs. None of this needs a word of the
+loop's: see `contestant.between_calls` for locks, masks and digests.
 
 With each digest comes the proof of the flushes so far, which the referee makes again. A wrong proof has two
 causes. Work was left out: then it is that of an earlier step, or none. Or the numbers were overwritten: a
@@ -14,6 +14,7 @@ fault of an honest program, and no accusation.
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections.abc import Sequence
@@ -34,19 +35,45 @@ class Kernels:
 
     def __init__(self, device: torch.device) -> None:
         cubin = compiled(device)
-        self.flush = Flush(sides.flush_bytes(device), device, cubin, held_us=0)
+        self.flush = Flush(sides.flush_bytes(device), device, cubin)
         self.release = Release(device, cubin) if cubin else None
         """None on a CPU: there all inputs lie readable."""
+        self._step_us = _step_us(self.release) if self.release is not None else math.inf
+
+    def lock_steps(self, us: float) -> int:
+        """The steps of a key's time lock that takes so many microseconds; none on a CPU."""
+        return int(us / self._step_us)
+
+
+_MEASURED_STEPS = 1000
+
+
+def _step_us(release: Release) -> float:
+    """Microseconds of a step, the least of three measurements: the clock may still rise."""
+    found = []
+    for _ in range(3):
+        marks: list[Any] = [torch.cuda.Event(enable_timing=True) for _ in range(2)]  # type: ignore[no-untyped-call]
+        marks[0].record()
+        release.unlock([0], _MEASURED_STEPS)
+        marks[1].record()
+        marks[1].synchronize()
+        found.append(1e3 * marks[0].elapsed_time(marks[1]) / _MEASURED_STEPS)
+    return float(min(found))
 
 
 class Releases:
     """Of one block."""
 
     def __init__(
-        self, kernels: Kernels, inputs: Sequence[Sequence[torch.Tensor]], seeds: Sequence[int] | None
+        self,
+        kernels: Kernels,
+        inputs: Sequence[Sequence[torch.Tensor]],
+        seeds: Sequence[int] | None,
+        lock_steps: int = 0,
     ) -> None:
-        """Masks the `inputs` of each call, where that side has them. `seeds`: of torch's generators."""
-        self._kernels, self._seeds = kernels, seeds
+        """Masks the `inputs` of each call, where that side has them. `seeds`: of torch's generators.
+        `lock_steps`: of the keys' time locks."""
+        self._kernels, self._seeds, self._lock_steps = kernels, seeds, lock_steps
         self._keys: list[int] = []
         self._fixed: list[dict[str, Any]] = []
         """The digest and proof that were named for each call, by the contestant's word."""
@@ -54,9 +81,9 @@ class Releases:
         self._released_ns: int | None = None
         self._gaps_ms: list[float] = []
         """From each call's key to its digest, by the referee's clock."""
-        if kernels.release is not None:
+        if kernels.release is not None and inputs:
             self._keys = [secrets.randbits(128) for _ in inputs]
-            for views, key in zip(inputs, self._keys, strict=True):
+            for views, key in zip(inputs, kernels.release.unlock(self._keys, lock_steps), strict=True):
                 kernels.release.mask(views, key)
 
     def next_call(self, request: dict[str, Any]) -> dict[str, Any] | None:
@@ -104,14 +131,15 @@ class Releases:
         """What is wrong with the proofs of the flushes from `seed`; None when all are right. `LEFT_OUT`: one
         is that of fewer flushes, or is no number, which only a runner that was tampered with sends. Else
         `OVERWRITTEN`."""
-        if self._kernels.release is None:
+        if self._kernels.release is None or not self._keys:
             return None
         proofs = [fixed.get("proof") for fixed in self._fixed]
         if len(proofs) != len(self._keys):
             return LEFT_OUT
         right = []
         self._kernels.flush.begin(seed)
-        for key, proof in zip(self._keys, proofs, strict=True):
+        keys = self._kernels.release.unlock(self._keys, self._lock_steps)
+        for key, proof in zip(keys, proofs, strict=True):
             right.append(self._kernels.flush.proof)
             self._kernels.flush(key)
             if proof != self._kernels.flush.proof:

@@ -37,7 +37,6 @@ from typing import Any
 import torch
 
 from kernelproof.types import ErrorStatistics
-from kernelproof.verifier.contestant.between_calls import HELD_US
 from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.environment import Readings, read_state
 from kernelproof.verifier.referee.inputs.variants import Variant
@@ -235,9 +234,9 @@ class Arrival:
 
 
 WARM_UP_SECONDS = 0.2
-LEAST_HELD_US, QUEUED_TIMES = 20.0, 2.0
-"""After the warm-up flushes hold the device for so many microseconds, and for so many times as long as the
-slower side took to queue a call, HELD_US at most."""
+LEAST_LOCK_US, QUEUED_TIMES, MOST_LOCK_US = 20.0, 2.0, 190.0
+"""After the warm-up a key's time lock takes the first of these, and so many times as long as the slower side
+took to queue a call, and the last one at most."""
 ALONE_ROUNDS = 5
 """Blocks of the baseline after the candidate's process is gone, of each number of calls. One where the
 candidate is clearly slower: the others would only make a claim exact."""
@@ -284,8 +283,8 @@ class Stopwatch:
         """The fault that the candidate's proofs of the flush show, if one was wrong."""
         self._releases = Releases(self._kernels, [], None)
         """Of the candidate's last block."""
-        self._held_us, self._queued_us = float(HELD_US), 0.0
-        """How long flushes hold the device, and the longest that a side took to queue a call's launches."""
+        self._lock_us, self._queued_us = MOST_LOCK_US, 0.0
+        """How long time locks take, and the longest that a side took to queue a call's launches."""
         self._impossible = 0
         """Rounds in which the candidate reported a time that no call can have taken."""
         self._destroys = self._device.type == "cpu" and not (trusted or subject.aliased)
@@ -371,8 +370,7 @@ class Stopwatch:
         while time.monotonic() < until:
             self._queued_us = 0.0  # what is loaded once says nothing of later calls
             done = self._round(Timed(), min(WARM_CALLS, self._blocks.wanted(done)), ORDERS[0], session)
-        # No longer than it takes to queue the launches: else who leaves the hold out gains by it.
-        self._held_us = min(float(HELD_US), LEAST_HELD_US + QUEUED_TIMES * self._queued_us)
+        self._lock_us = min(MOST_LOCK_US, LEAST_LOCK_US + QUEUED_TIMES * self._queued_us)
         self._blocks.hold(self._blocks.wanted(done))
         if self._blocks.most > FIRST_CALLS:  # maps the slots, and finds memory for as many results
             self._round(Timed(), self._blocks.most, ORDERS[0], session)
@@ -482,12 +480,13 @@ class Stopwatch:
         ours = 0.0  # milliseconds that the referee itself took between the calls and their results' delivery
         seed = self._random.getrandbits(62)
         arguments = [slot.arguments(baseline=is_baseline) for slot in slots]
-        message: dict[str, Any] = {"op": "time", "seed": seed, "slots": arguments, "held_us": self._held_us}
+        steps = self._kernels.lock_steps(self._lock_us)
+        message: dict[str, Any] = {"op": "time", "seed": seed, "slots": arguments, "lock_steps": steps}
         seeds = watched.seeds if watched is not None else self._seeds(slots)
         if self._subject.seeded and self._device.type == "cpu":
             message["seeds"] = seeds
         inputs = [slot.baseline_views if is_baseline else slot.views for slot in slots]
-        releases = Releases(self._kernels, inputs, seeds if self._subject.seeded else None)
+        releases = Releases(self._kernels, inputs, seeds if self._subject.seeded else None, steps)
         sides.settled(self._device)
 
         def tell_places(request: dict[str, Any]) -> dict[str, Any] | None:
