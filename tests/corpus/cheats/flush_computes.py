@@ -24,9 +24,9 @@ def armed(by):
 results, empty = {}, loop.Flush.__call__
 
 
-def compute(self):
-    empty(self)
-    slot = sys._getframe(1).f_locals.get("slot")
+def compute(self, *key):
+    empty(self, *key)
+    slot = sys._getframe(2).f_locals.get("slot")
     if slot is None or slot.late:
         return
     armed("the loop's slot")
