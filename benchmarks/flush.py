@@ -135,7 +135,7 @@ def print_cold(flush: Work, device: torch.device) -> None:
 def print_release(release: Release, device: torch.device) -> None:
     for megabytes in (1, 16, 256, 1024):
         value = torch.zeros(megabytes << 18, device=device)
-        unmask = took_us(partial(release.mask, [value], *release.unlock([1], 0)))
+        unmask = took_us(partial(release.mask, [value], *release.placed([1])))
         digest = took_us(partial(release.digest, [value]))
         print(f"{megabytes} MB: unmasked in {unmask:.1f} us, digested in {digest:.1f} us")
 
@@ -143,8 +143,8 @@ def print_release(release: Release, device: torch.device) -> None:
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
     device = torch.device(torch.cuda.current_device())
-    flush = Flush(sides.flush_bytes(device), device, compiled(device))
-    flush.begin(1)
+    flush = Flush(sides.flush_numbers(device), device, compiled(device))
+    flush.begin()
     print(torch.cuda.get_device_name(device), torch.__version__)
     print(f"flush: {took_us(flush):.1f} us")
     with torch.no_grad():

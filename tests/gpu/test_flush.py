@@ -11,6 +11,7 @@ import torch
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.between_calls import Flush, Release, compiled
 from kernelproof.verifier.referee import sides
+from tests.gpu.keys import Keys
 
 pytestmark = pytest.mark.gpu
 GPU = torch.device("cuda", 0)
@@ -18,20 +19,17 @@ cuda: Any = torch.cuda
 """Much of it has no types."""
 
 
-LOCK = 40
-"""Steps of a key's time lock."""
+def new(nbytes: int | None = None, seed: int = 3) -> Flush:
+    numbers = torch.empty(nbytes or sides.flush_bytes(GPU), dtype=torch.uint8, device=GPU)
+    return Flush(numbers.random_(generator=torch.Generator(GPU).manual_seed(seed)), GPU, compiled(GPU))
 
 
-def new(nbytes: int | None = None) -> Flush:
-    return Flush(nbytes or sides.flush_bytes(GPU), GPU, compiled(GPU))
-
-
-def proof(seed: int, steps: int, key: int | None = None, lock: int = LOCK) -> int:
-    flush = new()
-    flush.begin(seed)
-    unlocked = [None] if key is None else Release(GPU, compiled(GPU)).unlock([key], lock)
+def proof(seed: int, steps: int, key: int | None = None) -> int:
+    flush = new(seed=seed)
+    flush.begin()
+    places: list[int | None] = [None] if key is None else [*Release(GPU, compiled(GPU)).placed([key])]
     for _ in range(steps):
-        flush(unlocked[0])
+        flush(places[0])
     return flush.proof
 
 
@@ -41,16 +39,16 @@ def block(forward: loop.Forward, flush: Flush, calls: int = 4) -> list[torch.Ten
     inputs = [torch.ones(1 << 20, device=GPU) for _ in range(calls)]
     release = Release(GPU, compiled(GPU))
     for each in inputs:
-        release.mask([each], *release.unlock([5], LOCK))
-    released = loop.Calls(release, lambda _: (5, None), LOCK)
+        release.mask([each], *release.placed([5]))
+    released = loop.Calls(release, Keys(release, [5] * calls).ask)
     slots = [loop.Slot([each]) for each in inputs]
     loop.run_block(forward, slots, flush, GPU, lambda: [[each] for each in outputs], calls=released)
     return outputs
 
 
 def test_the_referee_comes_to_the_same_proof_as_a_block() -> None:
-    theirs = new()
-    theirs.begin(7)
+    theirs = new(seed=7)
+    theirs.begin()
     block(lambda x: x + 1, theirs)
     assert theirs.proof == proof(7, 4, key=5)
 
@@ -62,30 +60,34 @@ def test_a_step_left_out_or_another_seed_shows(steps: int) -> None:
     assert right not in (proof(3, steps - 1), proof(3, steps + 1), proof(4, steps))
 
 
-def test_who_does_not_know_the_key_or_leaves_its_lock_out_has_another_proof() -> None:
-    assert proof(3, 4, key=1) not in (proof(3, 4), proof(3, 4, key=2), proof(3, 4, key=1, lock=LOCK - 1))
+def test_who_does_not_know_the_key_has_another_proof() -> None:
+    assert proof(3, 4, key=1) not in (proof(3, 4), proof(3, 4, key=2))
 
 
 def test_a_block_that_begins_anew_does_not_know_the_one_before() -> None:
-    flush = new()
-    for seed in (1, 2, 1):
-        flush.begin(seed)
+    flush = new(seed=1)
+    for _ in range(3):
+        flush.begin()
         flush()
     assert flush.proof == proof(1, 1)
 
 
 def test_a_number_that_was_overwritten_shows() -> None:
-    flush = new()
-    flush.begin(5)
-    flush()
-    flush._numbers[-1] += 1
-    flush()
-    assert flush.proof != proof(5, 2)
+    numbers = torch.zeros(sides.flush_bytes(GPU), dtype=torch.uint8, device=GPU)
+    proofs = []
+    for spoilt in (False, True):
+        flush = Flush(numbers, GPU, compiled(GPU))
+        flush.begin()
+        flush()
+        numbers[-1] += spoilt
+        flush()
+        proofs.append(flush.proof)
+    assert proofs[0] != proofs[1]
 
 
 def test_nothing_to_empty_is_no_work() -> None:
-    flush = Flush(0, GPU)
-    flush.begin(1)
+    flush = Flush(torch.empty(0), GPU)
+    flush.begin()
     flush()
     assert flush.proof == 0
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import secrets
+import time
 from typing import Any
 
 import pytest
@@ -12,8 +12,8 @@ import torch
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.between_calls import Flush, Release, compiled
 from kernelproof.verifier.referee import sides
-from kernelproof.verifier.referee.timing.releases import Kernels
 from kernelproof.verifier.workers.shared_memory import SharedMemory, lay_out
+from tests.gpu.keys import Keys
 
 pytestmark = pytest.mark.gpu
 GPU = torch.device("cuda", 0)
@@ -49,8 +49,7 @@ def chacha8(key: int, counter: int, number: int) -> list[int]:
 
 def test_a_mask_is_the_keystream_of_the_papers_cipher(release: Release) -> None:
     zeros = [torch.zeros(1024, dtype=torch.int32, device=GPU) for _ in range(2)]
-    key = torch.frombuffer(bytearray(KEY.to_bytes(16, "little")), dtype=torch.int32).to(GPU)
-    release.mask(zeros, key.data_ptr())
+    release.mask(zeros, *release.placed([KEY]))
     for number, tensor in enumerate(zeros):
         words = [int(word) & 0xFFFFFFFF for word in tensor.tolist()]
         assert words[:16] == chacha8(KEY, 0, number)
@@ -64,7 +63,7 @@ def test_the_same_key_gives_the_inputs_back(release: Release, dtype: torch.dtype
     drawn.append(torch.randn(30, 50, device=GPU).t())
     (slot,) = lay_out(memory, drawn, [], 1)
     slot.fill(drawn)
-    (key,) = release.unlock([KEY], 3)
+    (key,) = release.placed([KEY])
     release.mask(slot.views, key)
     assert not any(torch.equal(mine, other) for mine, other in zip(slot.views[1:], drawn[1:], strict=True))
     release.mask(slot.views, key)
@@ -72,22 +71,18 @@ def test_the_same_key_gives_the_inputs_back(release: Release, dtype: torch.dtype
     memory.close()
 
 
-def test_a_time_lock_takes_its_steps_one_after_the_other_and_keys_need_not_wait_for_each_other() -> None:
-    made = Kernels(GPU)
-    assert made.release is not None
-    took = []
-    for us, keys in ((0.0, [KEY]), (100.0, [KEY]), (100.0, [KEY] * 190)):
-        steps, best = made.lock_steps(us), math.inf
-        for _ in range(5):
-            marks: list[Any] = [torch.cuda.Event(enable_timing=True) for _ in range(2)]  # type: ignore[no-untyped-call]
-            marks[0].record()
-            made.release.unlock(keys, steps)
-            marks[1].record()
-            torch.cuda.synchronize()
-            best = min(best, 1e3 * marks[0].elapsed_time(marks[1]))
-        took.append(best)
-    assert took[0] < 40 < 80 < took[1] < 140
-    assert took[2] < 1.5 * took[1]
+def test_a_call_waits_for_its_key(release: Release) -> None:
+    keys, x = Keys(release, [KEY]), torch.zeros(1024, device=GPU)
+    (key,) = release.placed([KEY])
+    release.mask([x], key)
+    release.mask([x], release.receive(1))
+    done = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    done.record()
+    time.sleep(0.05)
+    assert not done.query()
+    keys.ask(None)
+    torch.cuda.synchronize()
+    assert not bool(x.any())
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -122,18 +117,19 @@ def test_a_forward_that_begins_before_the_key_reads_masked_inputs(release: Relea
     slots = lay_out(memory, [torch.zeros(1 << 16, device=GPU)], [torch.zeros(1 << 16)], 4)
     for slot, key in zip(slots, keys, strict=True):
         slot.fill([torch.ones(1 << 16, device=GPU)])
-        release.mask(slot.views, *release.unlock([key], 7))
+        release.mask(slot.views, *release.placed([key]))
     fixed: list[Any] = []
     seen: list[list[bool]] = []
 
     def ask(before: loop.Fixed | None) -> tuple[int, None]:
         seen.append([bool((slot.views[0] == 1).all()) for slot in slots])
         fixed.append(before)
-        return keys[len(fixed) - 1], None
+        return given.ask(before)
 
-    flush = Flush(sides.flush_bytes(GPU), GPU, compiled(GPU))
-    flush.begin(1)
-    calls = loop.Calls(release, ask, steps=7)
+    given = Keys(release, keys)
+    flush = Flush(sides.flush_numbers(GPU), GPU, compiled(GPU))
+    flush.begin()
+    calls = loop.Calls(release, ask)
     loop.run_block(
         lambda x: x + 1,
         [loop.Slot([slot.views[0]]) for slot in slots],

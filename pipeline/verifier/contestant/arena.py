@@ -90,6 +90,10 @@ def bytes_of(tensor: torch.Tensor) -> int:
     return -(-count // ALIGNMENT) * ALIGNMENT
 
 
+FLUSHED, KEYS = "flushed", "keys"
+"""Names of the arenas with what is read to empty a GPU's cache, and with the keys of calls."""
+
+
 def create_shared(name: str, nbytes: int) -> tuple[Arena, int]:
     """A CPU arena and the descriptor to send along. The caller closes the descriptor after sending.
 

@@ -1,14 +1,12 @@
 """Between two calls on a GPU the loop makes the inputs readable, empties the cache, and fixes the result.
 
-An example, one call: the referee sends a key; `unlock` makes of it another one, with which `mask` makes
-inputs of the random bits that lay there; the flush empties the L2 cache; the forward runs; `digest` says what
-came out. The next key comes for that digest alone. So a call's work lies between its key and its digest,
-whoever runs the loop: before, its inputs are unknown, and after, its result is known.
-
-**Time locks.** A key that was sent is of no use until a number of permutations were made of it, each of the
-one before (after Rivest, Shamir and Wagner, "Time-lock puzzles and timed-release crypto", 1996). That takes
-everybody as long, while nothing is known of the inputs. The launches of an honest forward are queued
-meanwhile, so the speed of the host just then does not count as the device's time.
+An example, one call: the referee says that a call is next, and the loop queues all of its work, behind a
+kernel that waits for the call's key. A moment later the referee writes the key to a page that this process
+maps (`receive`); with it `mask` makes inputs of the random bits that lay there; the flush empties the L2
+cache; the forward runs; `digest` says what came out. The next call comes for that digest alone. So a call's
+work lies between its key and its digest, whoever runs the loop: before, its inputs are unknown, and after,
+its result is known. Launches are queued before the key is there, so the speed of the host just then does not
+count as the device's time.
 
 **Masks.** The bits of an input are combined with a keystream by exclusive or (ChaCha of eight rounds, with
 the key, the input's number and the place as its block's words).
@@ -25,8 +23,9 @@ after it, beside the call. Then the launch reads numbers of twice the cache's si
 were written would have to be written back during the call.
 
 A process that skipped this could do as much work of its own unseen. So it leaves a proof: the sum of all
-numbers, each mixed with the call's key and the sum that the launch before left. A step needs the step before,
-and cannot be left out, nor be made before the key is known. The same seed and keys always give the same sum.
+numbers, each mixed with the call's key and the sum that the launch before left. The numbers are secret random
+ones, of which nobody can make up for reading them. A step needs the step before, and cannot be left out, nor
+be made before the key is known. The same numbers and keys always give the same sum.
 
 [1] D. J. Bernstein, "The Rumba20 compression function", 2007; the permutation is that of "ChaCha, a variant
 of Salsa20", 2008.
@@ -67,15 +66,10 @@ __device__ __forceinline__ void permute(u32* s) {
 }
 
 extern "C" __global__ void
-unlock(const u32* given, u32* keys, u32 many, u32 steps) {
-  const u32 at = blockIdx.x * blockDim.x + threadIdx.x;
-  if (at >= many) return;
-  u32 k[4], s[16] = {0x61707865u, 0x3320646eu, 0x79622d32u, 0x6b206574u};
-#pragma unroll
-  for (int i = 0; i < 4; ++i) k[i] = s[4 + i] = s[8 + i] = s[12 + i] = given[4 * at + i];
-  for (u32 step = 0; step < steps; ++step) { permute(s); s[12] += step; }
-#pragma unroll
-  for (int i = 0; i < 4; ++i) keys[4 * at + i] = s[i] + k[i];
+receive(const volatile u32* page, u32* key, u32 call) {
+  while (page[4] != call) {}
+  __threadfence_system();
+  for (int i = 0; i < 4; ++i) key[i] = page[i];
 }
 
 extern "C" __global__ void
@@ -196,6 +190,9 @@ _DIGESTED, _DIGESTS = 32 << 10, 1056
 _INPUT_BLOCKS = 2048
 """Most blocks that unmask an input: each thread then has several of its 64 bytes."""
 
+_MAPPED = 2
+"""CU_MEMHOSTREGISTER_DEVICEMAP."""
+
 _sha256, _string_at, _synchronize = hashlib.sha256, ctypes.string_at, torch.cuda.synchronize
 _raw_stream: Any = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 
@@ -217,13 +214,13 @@ class _Kernels:
     """The kernels, loaded into this process. Raises RuntimeError where the driver does not take them."""
 
     def __init__(self, device: torch.device, cubin: bytes) -> None:
-        driver = ctypes.CDLL("libcuda.so.1")
+        driver = self._driver = ctypes.CDLL("libcuda.so.1")
         self._launch, self._found = driver.cuLaunchKernel, dict[str, ctypes.c_void_p]()
         self._stream = functools.partial(_raw_stream, device.index or 0)
         module = ctypes.c_void_p()
         torch.empty(1, device=device)  # makes the context current
         _checked("cuModuleLoadData", driver.cuModuleLoadData(ctypes.byref(module), cubin))
-        for name in (KERNEL, "unlock", "mask", "digest"):
+        for name in (KERNEL, "receive", "mask", "digest"):
             found = self._found[name] = ctypes.c_void_p()
             code = driver.cuModuleGetFunction(ctypes.byref(found), module, name.encode())
             _checked("cuModuleGetFunction", code)
@@ -233,6 +230,15 @@ class _Kernels:
         stream = ctypes.c_void_p(self._stream())
         code = self._launch(self._found[name], blocks, 1, 1, threads, 1, 1, 0, stream, arguments, None)
         _checked("cuLaunchKernel", code)
+
+    def mapped(self, host: int, nbytes: int) -> int:
+        """The device's address of host memory, which is pinned."""
+        driver, address, found = self._driver, ctypes.c_void_p(host), ctypes.c_void_p()
+        code = driver.cuMemHostRegister_v2(address, ctypes.c_size_t(nbytes), _MAPPED)
+        _checked("cuMemHostRegister", code)
+        code = driver.cuMemHostGetDevicePointer_v2(ctypes.byref(found), address, 0)
+        _checked("cuMemHostGetDevicePointer", code)
+        return found.value or 0
 
 
 def _checked(name: str, code: int) -> None:
@@ -261,31 +267,30 @@ class Release:
     def __init__(self, device: torch.device, cubin: bytes) -> None:
         """`cubin`: what `compiled` gives. Raises RuntimeError where the driver does not take it."""
         self._kernels, self._device = _kernels(device, cubin), device
-        self._key = ctypes.c_void_p()
-        self._make_keys(1)
+        self._key, self._call = ctypes.c_void_p(), ctypes.c_uint()
+        self._received = torch.zeros(4, dtype=torch.int32, device=device)
+        self._receive: Any = None
         self._sum, self._proof = ctypes.c_void_p(), ctypes.c_void_p()
         self._launches: list[tuple[ctypes.c_void_p, ctypes.c_ulonglong, Any]] = []
         """For each result its address and length, and the arguments of the launch that digests it."""
         self._make_room(2)
 
-    def unlock(self, keys: Sequence[int], steps: int) -> list[int]:
-        """Queues the permutations of these keys of 128 bits, so many of each. Returns where each key's result
-        will be on the device. What was queued with those before has to be done."""
-        if len(keys) > len(self._keys):
-            self._make_keys(len(keys))
-        ctypes.memmove(
-            self._given.data_ptr(), b"".join(key.to_bytes(16, "little") for key in keys), 16 * len(keys)
-        )
-        self._many.value, self._steps.value = len(keys), steps
-        self._kernels.launch("unlock", -(-len(keys) // 32), 32, self._unlock)
-        return [self._keys.data_ptr() + 16 * number for number in range(len(keys))]
+    def listen(self, page: torch.Tensor) -> None:
+        """Keys will be written to this page of host memory: 16 bytes, and behind them the call's number."""
+        places = self._kernels.mapped(page.data_ptr(), page.nbytes), self._received.data_ptr()
+        self._receive = _packed(*map(ctypes.c_void_p, places), self._call)
 
-    def _make_keys(self, most: int) -> None:
-        self._given = torch.zeros(most, 4, dtype=torch.int32, pin_memory=True)
-        self._keys = torch.zeros(most, 4, dtype=torch.int32, device=self._device)
-        self._many, self._steps = ctypes.c_uint(), ctypes.c_uint()
-        places = ctypes.c_void_p(self._given.data_ptr()), ctypes.c_void_p(self._keys.data_ptr())
-        self._unlock = _packed(*places, self._many, self._steps)
+    def receive(self, call: int) -> int:
+        """Queues the wait for this call's key. Returns where it will be on the device."""
+        self._call.value = call
+        self._kernels.launch("receive", 1, 1, self._receive)
+        return self._received.data_ptr()
+
+    def placed(self, keys: Sequence[int]) -> list[int]:
+        """Where these keys of 128 bits are on the device, until the next ones are placed."""
+        written = bytearray().join(key.to_bytes(16, "little") for key in keys)
+        self._placed = torch.frombuffer(written, dtype=torch.int32).to(self._device)
+        return [self._placed.data_ptr() + 16 * number for number in range(len(keys))]
 
     def mask(self, inputs: Iterable[torch.Tensor], key: int) -> None:
         """Masks inputs that lie in an arena, with all bytes of their room; or unmasks them, with the same
@@ -352,19 +357,18 @@ class Release:
 
 
 class Flush:
-    """One flush a call. Does nothing with zero bytes, as on a CPU."""
+    """One flush a call. Does nothing without numbers, as on a CPU."""
 
-    def __init__(self, nbytes: int, device: torch.device, cubin: bytes = b"") -> None:
-        """`cubin`: what `compiled` gives. Raises RuntimeError where the driver does not take it."""
-        self._many = nbytes // 16
+    def __init__(self, numbers: torch.Tensor, device: torch.device, cubin: bytes = b"") -> None:
+        """`numbers`: bytes, what is read each time. `cubin`: what `compiled` gives. Raises RuntimeError where
+        the driver does not take it."""
+        self._many, self._numbers = numbers.nbytes // 16, numbers
         if not self._many:
             return
-        self._numbers = torch.zeros(4 * self._many, dtype=torch.int32, device=device)
         self._sums, self._arrived = torch.zeros(2, 3, dtype=torch.int32, device=device)
         self._kernels = _kernels(device, cubin)
         of = torch.cuda.get_device_properties(device)
         self._blocks, self._threads = 2 * of.multi_processor_count, of.max_threads_per_multi_processor // 2
-        self._source = torch.Generator(device)
         self._steps, self._key = ctypes.c_uint(0), ctypes.c_void_p()
         self._arguments = _packed(
             *(ctypes.c_void_p(self._numbers.data_ptr()), ctypes.c_uint(self._many)),
@@ -372,11 +376,9 @@ class Flush:
             *(ctypes.c_void_p(self._arrived.data_ptr()), self._key),
         )
 
-    def begin(self, seed: int) -> None:
-        """Numbers for another block of calls."""
+    def begin(self) -> None:
+        """Another block of calls begins."""
         if self._many:
-            self._source.manual_seed(seed)
-            self._numbers.random_(generator=self._source)
             self._sums.zero_()
             self._arrived.zero_()
             self._steps.value = 0

@@ -67,23 +67,22 @@ class Calls:
 
     release: Release
     ask: Callable[[Fixed | None], tuple[int, int | None]]
-    """For the digest of the call before, the next one's key, and its seed. Till then no work for it can be
-    done."""
-    steps: int = 0
-    """Of its key's time lock."""
+    """For the digest of the call before, the next one's number, and its seed. No work for it can be done till
+    its key comes."""
     fixed: Fixed | None = None
     """Of the last call."""
     queued_us: list[float] = field(default_factory=list)
     """How long each forward took on the host."""
 
     def begin(self, masks: Masks, flush: Flush) -> None:
-        """Makes a call's inputs readable, seeds torch's generators, and empties the cache."""
-        sent, seed = self.ask(self.fixed)
-        (key,) = self.release.unlock([sent], self.steps)
-        self.release.apply(masks, key)
+        """Seeds torch's generators; then, when its key is there, makes a call's inputs readable, and empties
+        the cache."""
+        call, seed = self.ask(self.fixed)
         if seed is not None:
             seed_torch(seed)
         forget_persisting_lines()  # a forward may have set some aside
+        key = self.release.receive(call)
+        self.release.apply(masks, key)
         flush(key)
 
     def fix(self, value: Any, flush: Flush) -> None:

@@ -91,7 +91,7 @@ class Runner:
         """Whose turn it is to send and wait for the answer: a candidate may build in threads of its own."""
         self._arenas: dict[str, arenas.Arena] = {}
         self._device = torch.device("cpu")
-        self._flush = Flush(0, self._device)
+        self._flush, self._flush_bytes, self._cubin = Flush(torch.empty(0), self._device), 0, b""
         self._release: Release | None = None
         self._calls: loop.Calls | None = None
         self._model: Any = None
@@ -169,9 +169,8 @@ class Runner:
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
             torch.zeros(1, device=self._device)
-        cubin = base64.b64decode(message.get("cubin", ""))
-        self._flush = Flush(int(message["flush_bytes"]), self._device, cubin)
-        self._release = Release(self._device, cubin) if cubin else None
+        self._cubin, self._flush_bytes = base64.b64decode(message.get("cubin", "")), message["flush_bytes"]
+        self._release = Release(self._device, self._cubin) if self._cubin else None
         return {"torch": torch.__version__, "python": sys.version.split()[0]}
 
     def _pretend(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -220,6 +219,10 @@ class Runner:
             else:
                 arena = arenas.attach_shared(name, fds.pop(0))
             self._arenas[name] = arena
+            if name == arenas.FLUSHED:
+                self._flush = Flush(arena.data[: self._flush_bytes], self._device, self._cubin)
+            if name == arenas.KEYS and self._release is not None:
+                self._release.listen(arena.data)
         return {}
 
     def _detach(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -324,9 +327,9 @@ class Runner:
         if self._device.type == "cuda":
             arenas.forget_persisting_lines()
         slots = self._slots(message)
-        self._flush.begin(int(message["seed"]))
-        steps, release = int(message["lock_steps"]), self._release
-        calls = self._calls = loop.Calls(release, self._ask_for_call, steps) if release is not None else None
+        self._flush.begin()
+        calls = loop.Calls(self._release, self._ask_for_call) if self._release is not None else None
+        self._calls = calls
         times = loop.run_block(
             *(self._model, slots, self._flush, self._device, self._ask_for_places),
             at_once=self._compiled,
@@ -336,7 +339,7 @@ class Runner:
 
     def _ask_for_call(self, fixed: loop.Fixed | None) -> tuple[int, int | None]:
         reply, _ = self._asked({"op": "next", "fixed": fixed})
-        return reply["key"], reply["seed"]
+        return reply["call"], reply["seed"]
 
     def _ask_for_places(self) -> list[list[torch.Tensor]]:
         """Where the results of a block go: told when all its calls are made."""

@@ -2,8 +2,8 @@
 
 A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON holding one object. The two messages
 of every timed call on a GPU are packed instead: an N with a result's digest (32 bytes) and the proof (4,
-signed), a K with the key (16) and the seed (8, -1 for none). File descriptors may ride with a frame from a
-trusted sender (`SCM_RIGHTS`); a receiver that does not ask for them never takes them. Messages of a
+signed), a C with the next call's number (4) and seed (8, -1 for none). File descriptors may ride with a frame
+from a trusted sender (`SCM_RIGHTS`); a receiver that does not ask for them never takes them. Messages of a
 contestant are untrusted: they are bounded here and validated by the referee.
 """
 
@@ -27,7 +27,7 @@ a wait."""
 MAX_DEPTH = 64
 """Deepest nesting of a message: code that walks through one may recurse."""
 
-_HEADER, _NEXT, _KEY = map(struct.Struct, (">I", ">c32si", ">c16sq"))
+_HEADER, _NEXT, _CALL = map(struct.Struct, (">I", ">c32si", ">cIq"))
 
 
 class WireError(Exception):
@@ -86,9 +86,9 @@ def parse(body: bytes) -> dict[str, Any]:
     if body[:1] == b"N" and len(body) == _NEXT.size:
         _, digest, proof = _NEXT.unpack(body)
         return {"op": "next", "fixed": {"digest": digest.hex(), "proof": proof}}
-    if body[:1] == b"K" and len(body) == _KEY.size:
-        _, key, seed = _KEY.unpack(body)
-        return {"key": int.from_bytes(key), "seed": seed if seed >= 0 else None}
+    if body[:1] == b"C" and len(body) == _CALL.size:
+        _, call, seed = _CALL.unpack(body)
+        return {"call": call, "seed": seed if seed >= 0 else None}
     try:
         message = json.loads(body.decode("utf-8", "surrogatepass"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -104,8 +104,8 @@ def _body(message: dict[str, Any]) -> bytes:
     fixed = message.get("fixed")
     if message.get("op") == "next" and fixed is not None:
         return _NEXT.pack(b"N", bytes.fromhex(fixed["digest"]), fixed["proof"])
-    if (key := message.get("key")) is not None:
-        return _KEY.pack(b"K", key.to_bytes(16), -1 if message["seed"] is None else message["seed"])
+    if (call := message.get("call")) is not None:
+        return _CALL.pack(b"C", call, -1 if message["seed"] is None else message["seed"])
     body = json.dumps(message, separators=(",", ":"), allow_nan=False)
     return body.encode("utf-8", "surrogatepass")
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import base64
 import os
+import secrets
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ from kernelproof.types import Build, BuildRequest, BuildState, VerifySettings
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build.compiler_output import refusal
 from kernelproof.verifier.contestant import between_calls, encoding
+from kernelproof.verifier.contestant.arena import FLUSHED, KEYS
 from kernelproof.verifier.referee.environment import minor_number
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.ledger import Ledger
@@ -39,7 +42,7 @@ from kernelproof.verifier.workers.client import (
     Equipment,
 )
 from kernelproof.verifier.workers.pool import WarmPool
-from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedWeights, same_bits
+from kernelproof.verifier.workers.shared_memory import KeyPage, SharedMemory, SharedWeights, same_bits
 from kernelproof.wording import counted
 
 FLUSH_MULTIPLE = 2
@@ -58,6 +61,15 @@ def flush_bytes(device: torch.device) -> int:
     if device.type != "cuda":
         return 0
     return FLUSH_MULTIPLE * int(torch.cuda.get_device_properties(device).L2_cache_size)
+
+
+_FLUSH_SEED, _FLUSHED = secrets.randbits(62), threading.Lock()
+
+
+def flush_numbers(device: torch.device) -> torch.Tensor:
+    """What is read: secret random bytes, the same as long as this process lives."""
+    numbers = torch.empty(flush_bytes(device), dtype=torch.uint8, device=device)
+    return numbers.random_(generator=torch.Generator(device).manual_seed(_FLUSH_SEED))
 
 
 def start(pool: WarmPool, build: BuildService, settings: VerifySettings, device: torch.device) -> Contestant:
@@ -148,8 +160,19 @@ def attach(
     """Gives a process these arenas of the shared memory. Raises what `Contestant.ask` raises."""
     # The memory it shares with us counts as its own.
     contestant.allow_memory(settings.memory_bytes + memory.host_bytes)
-    message, fds = memory.announce(*arenas)
+    if memory.device.type == "cuda":
+        with _FLUSHED:
+            if not memory.holds(FLUSHED):
+                numbers = flush_numbers(memory.device)
+                memory.arena(FLUSHED, len(numbers)).data[: len(numbers)].copy_(numbers)
+    message, fds = memory.announce(*arenas, FLUSHED)
+    if memory.device.type == "cuda":
+        contestant.keys = KeyPage()
+        message["arenas"].append({"name": KEYS})
+        fds.append(contestant.keys.descriptor)
     contestant.ask(message, seconds=settings.load_seconds, fds=fds)
+    if contestant.keys is not None:
+        contestant.keys.sent()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -27,6 +27,9 @@ from kernelproof.types.record import explain
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.contestant import wire
 from kernelproof.verifier.sandbox import Group, Held, Job, Limits, Outcome, Scratch, python_paths
+
+if TYPE_CHECKING:
+    from kernelproof.verifier.workers.shared_memory import KeyPage
 
 EVEN_GROUND = {
     # OpenMP threads sleep between parallel regions. The two take turns on the same cores; a thread that
@@ -185,6 +188,8 @@ class Contestant:
         """
         self._build = build
         self.cores = tuple(cores)
+        self.keys: KeyPage | None = None
+        """On a GPU, when it has its memory."""
         self.builds: list[Build] = []
         """What it asked for, in order; `contents` are the requests' `content_sha256`."""
         self.contents: list[str] = []
@@ -283,19 +288,19 @@ class Contestant:
         seconds: float,
         fds: Sequence[int] = (),
         answers: Mapping[str, Answer] = MappingProxyType({}),
-        spins: bool = False,
+        sent: Callable[[], None] | None = None,
     ) -> dict[str, Any]:
         """Sends a request and returns the reply; requests served in between are off the clock.
 
         `answers`: to what the contestant may ask meanwhile, by its name. Where one gives None, the request is
-        taken for the reply. `spins`: whether it waits awake, at first. Raises ContestantFailed when the
-        candidate raised, ContestantGone when its process ended, spoke nonsense, or took longer than `seconds`
-        (it is killed then).
+        taken for the reply. `sent` is called when one was sent; where it is given, replies are awaited awake
+        at first. Raises ContestantFailed when the candidate raised, ContestantGone when its process ended,
+        spoke nonsense, or took longer than `seconds` (it is killed then).
         """
         deadline = time.monotonic() + seconds
         self._send(message, fds)
         while True:
-            if spins:
+            if sent is not None:
                 wire.spin(self._sock, min(seconds, wire.SPIN_SECONDS))
             reply = self._receive(deadline)
             began = time.monotonic()
@@ -304,6 +309,8 @@ class Contestant:
                 self._serve_build(reply.get("request"))
             elif wanted in answers and (answer := answers[wanted](reply)) is not None:
                 self._send(answer)
+                if sent is not None:
+                    sent()
             else:
                 break
             deadline += time.monotonic() - began  # the trusted end's work is not on the candidate's clock

@@ -25,6 +25,8 @@ MAX_SMALL_SLOTS, SMALL_BYTES = 192, 16 << 30
 referee's clock sees short calls better when a block has many."""
 MEMORY_SHARE = 0.35
 """Most of the free memory (of the device, or of the host) that slots may take."""
+PAGE = 4096
+"""Bytes."""
 CPU_BUDGET = 2 << 30
 """Bytes: most that slots may take on a CPU, whatever is free."""
 
@@ -159,17 +161,36 @@ def same_bits(left: Any, right: Any) -> bool:
     return all(torch.equal(bits(a), bits(b)) for a, b in zip(tensors(left), tensors(right), strict=True))
 
 
+class KeyPage:
+    """The page through which a contestant on a GPU gets the keys of its calls: 16 bytes, and behind them the
+    number of the call, which its device waits for."""
+
+    def __init__(self) -> None:
+        made, self.descriptor = arenas.create_shared(arenas.KEYS, PAGE)
+        self._bytes, self.call = made.data.numpy(), 0
+        """The number of the last call."""
+
+    def write(self, key: int) -> None:
+        """Gives the last call its key."""
+        self._bytes[:16] = list(key.to_bytes(16, "little"))
+        self._bytes[16:20] = list(self.call.to_bytes(4, "little"))  # last: the device waits for it
+
+    def sent(self) -> None:
+        """The other process has the descriptor."""
+        os.close(self.descriptor)
+
+
 class SharedMemory:
     """All arenas of one contestant. `announce` gives what to send along with `attach`."""
 
     def __init__(self, device: torch.device) -> None:
-        self._device = device
+        self.device = device
         self._arenas: list[tuple[arenas.Arena, dict[str, Any], int | None]] = []
 
     def arena(self, name: str, nbytes: int) -> arenas.Arena:
         """A new arena. Raises torch.OutOfMemoryError or OSError when there is not enough memory."""
-        if self._device.type == "cuda":
-            made, handle = arenas.create_device(name, nbytes, self._device)
+        if self.device.type == "cuda":
+            made, handle = arenas.create_device(name, nbytes, self.device)
             self._arenas.append((made, {"name": name, "handle": handle, "nbytes": made.nbytes}, None))
             return made
         made, descriptor = arenas.create_shared(name, nbytes)
@@ -185,6 +206,10 @@ class SharedMemory:
     def host_bytes(self) -> int:
         """Bytes of all arenas in host memory."""
         return sum(made.nbytes for made, _, fd in self._arenas if fd is not None)
+
+    def holds(self, name: str) -> bool:
+        """Whether there is an arena of this name."""
+        return any(made.name == name for made, _, _ in self._arenas)
 
     def announce(self, *names: str) -> tuple[dict[str, Any], list[int]]:
         """The `attach` message for the arenas of these names, and the descriptors to send with it."""

@@ -13,25 +13,23 @@ import torch
 
 from kernelproof.verifier.contestant.between_calls import Flush
 from kernelproof.verifier.referee.timing.releases import LEFT_OUT, OVERWRITTEN, Kernels, Releases
-from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot, lay_out
+from kernelproof.verifier.workers.shared_memory import KeyPage, SharedMemory, SharedSlot, lay_out
 
 CPU = torch.device("cpu")
 SEED, CALLS = 7, 5
 KEYS = [7 * call + 3 for call in range(9)]
 """Of the calls, and of more."""
-STEPS = 12
-"""Of their time locks."""
 
 
 class Steps(Flush):
     """Stands for the flush of a GPU: a chain in which each step needs the last."""
 
     def __init__(self) -> None:
-        super().__init__(0, CPU)
-        self.sum = 0
+        super().__init__(torch.empty(0), CPU)
+        self.sum = SEED
 
-    def begin(self, seed: int) -> None:
-        self.sum = seed
+    def begin(self) -> None:
+        self.sum = SEED
 
     def __call__(self, key: int | None = None) -> None:
         self.sum = ((self.sum ^ (key or 0)) * 0x2C1B3C6D + 1) % 2**31
@@ -42,11 +40,10 @@ class Steps(Flush):
 
 
 class Masks:
-    """Stands for the locks, masks and digests of a GPU."""
+    """Stands for the masks and digests of a GPU."""
 
-    def unlock(self, keys: Sequence[int], steps: int) -> list[int]:
-        assert keys  # a launch for none fails
-        return [(key + steps) % 2**31 for key in keys]
+    def placed(self, keys: Sequence[int]) -> list[int]:
+        return list(keys)
 
     def mask(self, inputs: Iterable[torch.Tensor], key: int) -> None:
         for tensor in inputs:
@@ -54,6 +51,19 @@ class Masks:
 
     def digest(self, results: Iterable[torch.Tensor]) -> str:
         return hashlib.sha256(b"".join(tensor.numpy().tobytes() for tensor in results)).hexdigest()
+
+
+class Page(KeyPage):
+    """Remembers the keys."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent()
+        self.written: list[int] = []
+
+    def write(self, key: int) -> None:
+        super().write(key)
+        self.written.append(key)
 
 
 def kernels() -> Kernels:
@@ -72,13 +82,21 @@ def slots() -> Iterable[list[SharedSlot]]:
     memory.close()
 
 
+def of(slots: Sequence[SharedSlot], seeds: Sequence[int] | None = None, **more: Any) -> Releases:
+    """The releases of a block on a GPU."""
+    page = more.pop("page", None) or Page()
+    return Releases(more.pop("made", None) or kernels(), [slot.views for slot in slots], seeds, page, **more)
+
+
 def answered(releases: Releases, proofs: Iterable[Any], digests: Iterable[str] | None = None) -> list[Any]:
     """What a contestant is told that names these proofs, and digests, of its calls."""
-    told: list[Any] = [releases.next_call({"fixed": None})]
     named = [{"proof": proof, "digest": ""} for proof in proofs]
     for each, digest in zip(named, digests or (), strict=False):
         each["digest"] = digest
-    told += [releases.next_call({"fixed": each}) for each in named[:-1]]
+    told = []
+    for fixed in (None, *named[:-1]):
+        told.append(releases.next_call({"fixed": fixed}))
+        releases.release()
     releases.end({"fixed": named[-1]} if named else {})
     return told
 
@@ -87,7 +105,7 @@ def proofs_of(calls: int, *, spoilt: bool = False, keyless: bool = False) -> lis
     """What a process names. `spoilt`: a kernel wrote into its flush after the second call. `keyless`: all
     were made before the first key came."""
     flush, found = Steps(), []
-    flush.begin(SEED)
+    flush.begin()
     for call in range(calls):
         flush.sum ^= spoilt and call == 2
         flush(0 if keyless else KEYS[call])
@@ -96,33 +114,34 @@ def proofs_of(calls: int, *, spoilt: bool = False, keyless: bool = False) -> lis
 
 
 def test_each_key_unmasks_one_call_and_nothing_is_readable_before(slots: list[SharedSlot]) -> None:
-    made = kernels()
-    told = answered(Releases(made, [slot.views for slot in slots], [3, 1, 4, 1, 5], STEPS), proofs_of(CALLS))
+    made, page = kernels(), Page()
+    told = answered(of(slots, [3, 1, 4, 1, 5], made=made, page=page), proofs_of(CALLS))
     assert [each["seed"] for each in told] == [3, 1, 4, 1, 5]
-    for number, (slot, each) in enumerate(zip(slots, told, strict=True)):
+    assert [each["call"] for each in told] == [1, 2, 3, 4, 5]
+    for number, (slot, key) in enumerate(zip(slots, page.written, strict=True)):
         plain = torch.full((64,), float(number))
         assert not torch.equal(slot.views[0], plain)
         assert made.release is not None
-        made.release.mask(slot.views, *made.release.unlock([each["key"]], STEPS))
+        made.release.mask(slot.views, key)
         assert torch.equal(slot.views[0], plain)
 
 
 def test_no_more_calls_are_released_than_there_are(slots: list[SharedSlot]) -> None:
-    releases = Releases(kernels(), [slot.views for slot in slots], None)
+    releases = of(slots)
     assert all(answered(releases, proofs_of(CALLS)))
     assert releases.next_call({"fixed": None}) is None
 
 
 def test_who_knows_the_places_gets_no_more_calls(slots: list[SharedSlot]) -> None:
-    releases = Releases(kernels(), [slot.views for slot in slots], None)
+    releases = of(slots)
     answered(releases, proofs_of(2))
     assert releases.next_call({"fixed": {"proof": proofs_of(3)[-1], "digest": ""}}) is None
-    assert releases.flush_failure(SEED) == LEFT_OUT
+    assert releases.flush_failure() == LEFT_OUT
 
 
 def test_a_result_that_was_named_otherwise_is_another_one(slots: list[SharedSlot]) -> None:
     made = kernels()
-    releases = Releases(made, [slot.views for slot in slots], None)
+    releases = of(slots, made=made)
     assert made.release is not None
     right = [made.release.digest(slot.outputs) for slot in slots]
     answered(releases, proofs_of(CALLS), [*right[:3], "f" * 64, right[4]])
@@ -132,7 +151,7 @@ def test_a_result_that_was_named_otherwise_is_another_one(slots: list[SharedSlot
 
 
 def test_a_call_that_nothing_was_named_for_is_another_one(slots: list[SharedSlot]) -> None:
-    assert Releases(kernels(), [slot.views for slot in slots], None).is_another(0, slots[0])
+    assert of(slots).is_another(0, slots[0])
 
 
 @pytest.mark.parametrize(
@@ -154,9 +173,9 @@ def test_only_what_fewer_flushes_give_is_said_to_be_left_out(
 ) -> None:
     keys = iter(KEYS)
     monkeypatch.setattr(secrets, "randbits", lambda _: next(keys))
-    releases = Releases(kernels(), [slot.views for slot in slots], None)
+    releases = of(slots)
     answered(releases, proofs)
-    assert releases.flush_failure(SEED) == failure
+    assert releases.flush_failure() == failure
 
 
 def test_on_a_cpu_inputs_lie_readable(slots: list[SharedSlot]) -> None:
@@ -164,7 +183,7 @@ def test_on_a_cpu_inputs_lie_readable(slots: list[SharedSlot]) -> None:
     assert torch.equal(slots[2].views[0], torch.full((64,), 2.0))
     assert releases.next_call({}) is None
     assert not releases.is_another(0, slots[0])
-    assert releases.flush_failure(SEED) is None
+    assert releases.flush_failure() is None
 
 
 def test_a_call_takes_from_its_key_to_its_digest(
@@ -178,10 +197,26 @@ def test_a_call_takes_from_its_key_to_its_digest(
         now += int(ms * 1e6)
         return now
 
-    clock = iter([after(ms) for call in range(CALLS) for ms in (3.0, 90.0 if call == 2 else 0.5)])
+    # of a request, when it is told of, when its key is due and written, and at the end
+    steps = ((3.0, 0.2, 0.0, 0.0), (90.5, 0.2, 0.0, 0.0))
+    clock = iter([after(ms) for call in range(CALLS) for ms in steps[call == 3][call == 0 :]] + [after(3.0)])
     monkeypatch.setattr(time, "perf_counter_ns", lambda: next(clock))
-    releases = Releases(kernels(), [slot.views for slot in slots], None)
+    releases = of(slots)
     assert releases.outer_ms is None
     answered(releases, proofs_of(CALLS))
-    assert releases.outer_ms == pytest.approx(0.5)
+    assert releases.outer_ms == pytest.approx(3.0)
     assert Releases(Kernels(CPU), [slot.views for slot in slots], None).outer_ms is None
+
+
+def test_a_key_is_held_back_but_where_it_comes_with_a_seed(slots: list[SharedSlot]) -> None:
+    took = []
+    for seeds in (None, [1] * CALLS):
+        page = Page()
+        releases = of(slots, seeds, page=page, wait_us=20_000.0)
+        releases.next_call({"fixed": None})
+        assert not page.written
+        began = time.monotonic()
+        releases.release()
+        took.append(time.monotonic() - began)
+        assert len(page.written) == 1
+    assert took[0] > 0.015 > took[1]

@@ -234,9 +234,9 @@ class Arrival:
 
 
 WARM_UP_SECONDS = 0.2
-LEAST_LOCK_US, QUEUED_TIMES, MOST_LOCK_US = 20.0, 2.0, 190.0
-"""After the warm-up a key's time lock takes the first of these, and so many times as long as the slower side
-took to queue a call, and the last one at most."""
+LEAST_WAIT_US, QUEUED_TIMES, MOST_WAIT_US = 60.0, 2.0, 190.0
+"""After the warm-up a key comes so much later than the word that a call is next, and so many times as long as
+the slower side took to queue one, and the last of these at most. Launches are queued meanwhile."""
 ALONE_ROUNDS = 5
 """Blocks of the baseline after the candidate's process is gone, of each number of calls. One where the
 candidate is clearly slower: the others would only make a claim exact."""
@@ -281,10 +281,10 @@ class Stopwatch:
         self._kernels = Kernels(self._device)
         self._flush_failure: str | None = None
         """The fault that the candidate's proofs of the flush show, if one was wrong."""
-        self._releases = Releases(self._kernels, [], None)
+        self._releases = Releases(self._kernels)
         """Of the candidate's last block."""
-        self._lock_us, self._queued_us = MOST_LOCK_US, 0.0
-        """How long time locks take, and the longest that a side took to queue a call's launches."""
+        self._wait_us, self._queued_us = MOST_WAIT_US, 0.0
+        """How long keys are held back, and the longest that a side took to queue a call's launches."""
         self._impossible = 0
         """Rounds in which the candidate reported a time that no call can have taken."""
         self._destroys = self._device.type == "cpu" and not (trusted or subject.aliased)
@@ -370,7 +370,7 @@ class Stopwatch:
         while time.monotonic() < until:
             self._queued_us = 0.0  # what is loaded once says nothing of later calls
             done = self._round(Timed(), min(WARM_CALLS, self._blocks.wanted(done)), ORDERS[0], session)
-        self._lock_us = min(MOST_LOCK_US, LEAST_LOCK_US + QUEUED_TIMES * self._queued_us)
+        self._wait_us = min(MOST_WAIT_US, LEAST_WAIT_US + QUEUED_TIMES * self._queued_us)
         self._blocks.hold(self._blocks.wanted(done))
         if self._blocks.most > FIRST_CALLS:  # maps the slots, and finds memory for as many results
             self._round(Timed(), self._blocks.most, ORDERS[0], session)
@@ -478,15 +478,14 @@ class Stopwatch:
         """
         is_baseline = side is self._baseline
         ours = 0.0  # milliseconds that the referee itself took between the calls and their results' delivery
-        seed = self._random.getrandbits(62)
         arguments = [slot.arguments(baseline=is_baseline) for slot in slots]
-        steps = self._kernels.lock_steps(self._lock_us)
-        message: dict[str, Any] = {"op": "time", "seed": seed, "slots": arguments, "lock_steps": steps}
+        message: dict[str, Any] = {"op": "time", "slots": arguments}
         seeds = watched.seeds if watched is not None else self._seeds(slots)
         if self._subject.seeded and self._device.type == "cpu":
             message["seeds"] = seeds
         inputs = [slot.baseline_views if is_baseline else slot.views for slot in slots]
-        releases = Releases(self._kernels, inputs, seeds if self._subject.seeded else None, steps)
+        secret = seeds if self._subject.seeded else None
+        releases = Releases(self._kernels, inputs, secret, side.keys, self._wait_us)
         sides.settled(self._device)
 
         def tell_places(request: dict[str, Any]) -> dict[str, Any] | None:
@@ -507,7 +506,8 @@ class Stopwatch:
         side.resume()
         try:
             answers = {"next": releases.next_call, "places": tell_places}
-            reply = side.ask(message, seconds=seconds, answers=answers, spins=self._device.type == "cuda")
+            sent = releases.release if side.keys is not None else None
+            reply = side.ask(message, seconds=seconds, answers=answers, sent=sent)
         except (ContestantFailed, ContestantGone) as error:
             if is_baseline:  # no fault of the candidate's
                 raise sides.baseline_failed(error) from None
@@ -526,7 +526,7 @@ class Stopwatch:
         if not is_baseline:
             self._releases = releases
             if not self._trusted:
-                self._flush_failure = self._flush_failure or releases.flush_failure(seed)
+                self._flush_failure = self._flush_failure or releases.flush_failure()
         return clock.believable_times(reply.get("ms"), len(slots)), host
 
     def _destroy(self, side: Contestant, slots: Sequence[SharedSlot], watched: _Watched) -> float:
