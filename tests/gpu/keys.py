@@ -9,11 +9,16 @@ from kernelproof.verifier.contestant.between_calls import Release
 from kernelproof.verifier.workers.shared_memory import KeyPage
 
 
+_ARENAS = list[arena.Arena]()
+"""Pinned as long as the process lives: the same addresses could not be pinned again."""
+
+
 class Keys:
     def __init__(self, release: Release, keys: Sequence[int]) -> None:
         self._page, self._keys = KeyPage(), iter(keys)
         self._arena = arena.attach_shared(arena.KEYS, self._page.descriptor)
         self._page.sent()
+        _ARENAS.append(self._arena)
         release.listen(self._arena.data)
 
     def ask(self, _: loop.Fixed | None) -> tuple[int, None]:
