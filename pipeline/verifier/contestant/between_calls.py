@@ -39,6 +39,7 @@ import torch
 from kernelproof.verifier.contestant.arena import bytes_of
 
 KERNEL = "flush"
+LOOP_KERNELS = (KERNEL, "mask", "digest")
 SOURCE = r"""
 typedef unsigned u32;
 typedef unsigned long long u64;
@@ -173,7 +174,7 @@ class _Kernels:
         self._module, self._found = ctypes.c_void_p(), dict[str, ctypes.c_void_p]()
         torch.empty(1, device=device)  # makes the context current
         self._call("cuModuleLoadData", ctypes.byref(self._module), cubin)
-        for name in (KERNEL, "mask", "digest"):
+        for name in LOOP_KERNELS:
             self._found[name] = ctypes.c_void_p()
             self._call("cuModuleGetFunction", ctypes.byref(self._found[name]), self._module, name.encode())
 
