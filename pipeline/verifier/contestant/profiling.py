@@ -200,6 +200,7 @@ _FENCE = "spin_kernel"
 """A kernel of torch's that is launched after the call: where it is missing, the profiler saw nothing."""
 _sleep: Any = getattr(torch._C, "_cuda_sleep", None)
 """Bound before there is any code of a candidate's, who could put nothing in its place."""
+NO_KERNELS = "the profiler sees no kernels on this machine"
 _RELEASE_SECONDS = 0.1
 _MEMORY = re.compile(r"Mem(?:cpy|set)\b")
 _UNWATCHED = "code pages are not watched"
@@ -315,7 +316,7 @@ class Watched:
                 self._report_device(seen, spans, [each for each in launched if _FENCE not in each[0]])
                 self.report["busy"] = busy(launched, graphs) / 1e6
             else:
-                self._troubles.append("the profiler sees no kernels on this machine")
+                self._troubles.append(NO_KERNELS)
 
     def _report_device(self, seen: Attributed, spans: list[Span], launched: list[Launched]) -> None:
         """Kernels, and how long they took for each of the operators on the host that launched them."""

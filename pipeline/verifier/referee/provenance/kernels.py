@@ -16,7 +16,7 @@ import torch
 from kernelproof.backends import backend
 from kernelproof.types import Build, BuildState, Kernels, Origin, Status, VerifySettings
 from kernelproof.verifier.contestant.between_calls import LOOP_KERNELS
-from kernelproof.verifier.contestant.profiling import TRACE_SECONDS, Watched
+from kernelproof.verifier.contestant.profiling import NO_KERNELS, TRACE_SECONDS, Watched
 from kernelproof.verifier.referee.checks.trials import Ask
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError
 from kernelproof.verifier.referee.ledger import Ledger
@@ -89,6 +89,8 @@ def check_kernels(
         # A candidate that raises in this untraced call, too, ends by it.
         ask(message | {"op": "call"}, seconds, Cause.RAISED_IN_CALL)
         report = traced()
+    elif report.kernels.trouble == NO_KERNELS:  # once may be chance
+        report = traced()
     _check(report, expected(), shown, ledger, settings, again)
 
 
@@ -146,7 +148,11 @@ def _check(
             "replaced_outside_products": replacement.outside_products,
         }
     if settings.own_kernel:
-        why = others or _hides(report, shown) or lacking(kernels, ledger.builds, shown, replacement)
+        why = others or _hides(report, shown)
+        why = why or lacking(
+            *(kernels, ledger.builds, shown, replacement),
+            seen_elsewhere=works is not None and bool(works.kernels),
+        )
         if why:
             ledger.kernels = kernels
             raise ledger.failed(own_kernel, why, figures)
@@ -180,16 +186,21 @@ def lacking(
     builds: Sequence[Build],
     shown: Evidence | None = None,
     replacement: Replaced | None = None,
+    *,
+    seen_elsewhere: bool = False,
 ) -> str:
     """Why no kernel of the candidate's own did the work; empty when one did.
 
     `replacement`: what they replace of the reference's work, where that is known. Without a trace it is
-    enough that an extension was built, or that the source compiles kernels in another way.
+    enough that an extension was built, or that the source compiles kernels in another way, unless the
+    reference's kernels are `seen_elsewhere`: in its own process, on the same device.
     """
     built = any(build.state is BuildState.OK for build in builds)
     if kernels.raised:
         return f"it is right, but raises whenever it is traced, and only then: {kernels.trouble}"
     if kernels.trouble and not kernels.launches:
+        if seen_elsewhere and kernels.trouble == NO_KERNELS:
+            return "it is right, but the profiler sees the reference's kernels here, and none of its own"
         may_have = built or (shown is not None and shown.compiles)
         return "" if may_have else "it is right, but it built no extension"
     own, others = _split(kernels)
@@ -197,7 +208,7 @@ def lacking(
         ran = f"; what ran is {_names(others)}" if others else ""
         return f"it is right, but no kernel of its own ran{ran}"
     if replacement is not None:
-        return _replaces_nothing(kernels, replacement, own, others)
+        return _replaces_nothing(kernels, replacement, own)
     if kernels.own_share is not None and kernels.own_share < OWN_FLOOR:
         total = sum(launch.ms or 0.0 for launch in kernels.launches)
         library = sum(launch.ms or 0.0 for launch in kernels.launches if launch.origin in _LIBRARIES) / total
@@ -207,7 +218,7 @@ def lacking(
     return ""
 
 
-def _replaces_nothing(kernels: Kernels, replacement: Replaced, own: list[str], others: list[str]) -> str:
+def _replaces_nothing(kernels: Kernels, replacement: Replaced, own: list[str]) -> str:
     """Why own kernels that ran did nothing that libraries do for the reference; empty when they did."""
     ran = f"it is right, but its own kernels ({_names(own)}) replace nothing"
     if replacement.nothing:
@@ -219,6 +230,7 @@ def _replaces_nothing(kernels: Kernels, replacement: Replaced, own: list[str], o
     if kinds or (rearranged and (kernels.own_share is None or kernels.own_share >= OWN_AT_LEAST)):
         return ""
     gone = _names(replacement.gone)
+    others = [launch.name for launch in kernels.launches if launch.origin not in OWN]
     return f"{ran}: in place of {gone} libraries do other work of the same kind ({_names(others)})"
 
 

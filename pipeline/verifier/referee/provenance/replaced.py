@@ -263,7 +263,8 @@ def _kinds_replaced(
             most = max(_each(spent).elements for spent in lacking) / 2
             fastest = min(_each(spent).ms for spent in lacking if _each(spent).elements >= most)
             seen = kind is Kind.PRODUCT or unseen_ms < AS_LONG * fastest
-            lacks[kind] = lack._replace(elements=int(most)) if seen else Spent()
+            known = lack._replace(elements=int(most)) if most else lack._replace(ms=AS_LONG * lack.ms)
+            lacks[kind] = known if seen else Spent()
     return tuple(kind for kind, lack in lacks.items() if lack.ms > 0 and not _compensated(kind, lack, more))
 
 
@@ -284,11 +285,12 @@ def _unseen(reference: Works, candidate: Works) -> float:
 
 def _compensated(kind: Kind, lack: Spent, more: Mapping[str, Spent]) -> bool:
     """Whether libraries do as much of this kind of work elsewhere. Time decides where the work is of unknown
-    kind, and for products: one of them may be arranged as another, or as a sum of terms."""
+    kind or size (of `cat` no sizes are recorded), and for products: one of them may be arranged as another,
+    or as a sum of terms."""
     able = {name: spent for name, spent in more.items() if kind in _kinds(name).does}
-    by_time = (
-        more if kind in (Kind.OTHER, Kind.PRODUCT) else {n: s for n, s in able.items() if not s.elements}
-    )
+    by_time: Mapping[str, Spent] = {n: s for n, s in able.items() if not (s.elements and lack.elements)}
+    if kind in (Kind.OTHER, Kind.PRODUCT):
+        by_time = more
     if _sum(by_time.values()).ms >= COMPENSATED_SHARE * lack.ms:
         return True
     return 0 < COMPENSATED_SHARE * lack.elements <= _sum(able.values()).elements

@@ -38,7 +38,7 @@ import torch
 
 from kernelproof.types import ErrorStatistics
 from kernelproof.verifier.contestant.between_calls import HELD_US
-from kernelproof.verifier.contestant.profiling import TRACE_SECONDS
+from kernelproof.verifier.contestant.profiling import NO_KERNELS, TRACE_SECONDS
 from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.environment import Readings, read_state
 from kernelproof.verifier.referee.inputs.variants import Variant
@@ -452,7 +452,7 @@ class Stopwatch:
         a dispatch mode sees another."""
         report, count = self._watched_block(timed, "profiled")
         others = clock.other_work(report.get("busy"), count, timed.rounds)
-        if others and timed.failure is None:  # the device itself may have been slow for a moment
+        if (others or report.get("trouble") == NO_KERNELS) and timed.failure is None:  # once may be chance
             report, count = self._watched_block(timed, "profiled")
             others = clock.other_work(report.get("busy"), count, timed.rounds)
         if self._device.type == "cpu" and not report.get("interpreted"):  # which would take long
