@@ -329,7 +329,7 @@ class Runner:
         self._flush.begin(int(message["seed"]), message["held_us"])
         calls = loop.Calls(self._release, self._ask_for_call) if self._release is not None else None
         self._calls = calls
-        report = self._watch(message.get("watched"))
+        report = self._watch(message)
         with self._watching:
             times = loop.run_block(
                 *(self._model, slots, self._flush, self._device, self._ask_for_places),
@@ -338,18 +338,18 @@ class Runner:
             )
         return {"ms": times, "queued_us": median(calls.queued_us) if calls else 0.0} | report
 
-    def _watch(self, how: str | None) -> dict[str, Any]:
-        """Begins to watch a block of calls, unless `how` is None. What comes back is empty till it ends. The
-        frames around a forward are the same as in a block that nobody watches."""
+    def _watch(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Begins to watch a block of calls, if asked to. What comes back is empty till it ends. The frames
+        around a forward are the same as in a block that nobody watches."""
         report: dict[str, Any] = {}
-        if how is None:
+        if "watched" not in message:
             return report
         self._interpreted.clear()
-        if how == "dispatched":
+        if message["watched"] == "dispatched":
             seen = self._watching.enter_context(Dispatched())
             self._watching.callback(lambda: report.update(profile={"dispatched": seen.report}))
             return report
-        watched = Watched(None, self._device)
+        watched = Watched(None, self._device, release=bool(message["timed_next"]))
 
         def end() -> None:
             watched.end()
