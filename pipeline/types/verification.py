@@ -172,6 +172,11 @@ class VerifySettings(FrozenRecord):
         return Setting.model_validate({name: getattr(self, name) for name in RULES})
 
     @property
+    def kernels_matter(self) -> bool:
+        """Whether anything depends on whose kernels ran; else they are only noted."""
+        return self.own_kernel or self.purity != "any"
+
+    @property
     def most_seconds(self) -> float:
         """Most seconds the timed blocks of one pair of processes may take."""
         return self.measure_seconds or self.rigor.seconds

@@ -8,7 +8,6 @@ from kernelproof.verifier.contestant import arena, loop
 from kernelproof.verifier.contestant.between_calls import Release
 from kernelproof.verifier.workers.shared_memory import KeyPage
 
-
 _ARENAS = list[arena.Arena]()
 """Pinned as long as the process lives: the same addresses could not be pinned again."""
 

@@ -177,6 +177,16 @@ def test_no_kernel_of_torch_is_taken_for_the_candidates(engine: Engine, problem_
     assert [launch.name for launch in launches(verdict, Origin.OWN, Origin.JIT, Origin.INDUCTOR)] == []
 
 
+def test_what_the_loop_launches_around_timed_calls_is_not_the_candidates(engine: Engine) -> None:
+    """The record is of the block that was watched."""
+    verdict = judge(engine, "level1/1", EXTENSION + USED, measure=True, purity="own-compute")
+    assert verdict.status is Status.CORRECT, verdict.reason
+    assert "own_kernel again" in {check.name for check in verdict.checks}
+    (launch,) = launches(verdict, Origin.OWN, Origin.JIT)
+    assert launch.name.startswith("relu_kernel") and launch.count == 1
+    assert launches(verdict, Origin.UNKNOWN, Origin.LIBRARY) == []
+
+
 def test_calls_that_take_memory_are_counted(engine: Engine) -> None:
     member = next(m for m in members("cuda") if m.name == "cuda_histogram_stream_memory")
     settings = member.settings.model_copy(update={"measure": False})

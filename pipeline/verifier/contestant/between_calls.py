@@ -44,6 +44,7 @@ import torch
 from kernelproof.verifier.contestant.arena import bytes_of
 
 KERNEL = "flush"
+LOOP_KERNELS = KERNEL, "receive", "mask", "digest"
 SOURCE = r"""
 typedef unsigned u32;
 typedef unsigned long long u64;
@@ -220,7 +221,7 @@ class _Kernels:
         module = ctypes.c_void_p()
         torch.empty(1, device=device)  # makes the context current
         _checked("cuModuleLoadData", driver.cuModuleLoadData(ctypes.byref(module), cubin))
-        for name in (KERNEL, "receive", "mask", "digest"):
+        for name in LOOP_KERNELS:
             found = self._found[name] = ctypes.c_void_p()
             code = driver.cuModuleGetFunction(ctypes.byref(found), module, name.encode())
             _checked("cuModuleGetFunction", code)

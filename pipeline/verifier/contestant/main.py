@@ -94,6 +94,8 @@ class Runner:
         self._flush, self._flush_bytes, self._cubin = Flush(torch.empty(0), self._device), 0, b""
         self._release: Release | None = None
         self._calls: loop.Calls | None = None
+        self._watching = contextlib.ExitStack()
+        """Who watches a block of calls, until its places are asked for."""
         self._model: Any = None
         self._module: types.ModuleType | None = None
         self._kept: Any = None
@@ -330,12 +332,36 @@ class Runner:
         self._flush.begin()
         calls = loop.Calls(self._release, self._ask_for_call) if self._release is not None else None
         self._calls = calls
-        times = loop.run_block(
-            *(self._model, slots, self._flush, self._device, self._ask_for_places),
-            at_once=self._compiled,
-            calls=calls,
-        )
-        return {"ms": times, "queued_us": median(calls.queued_us) if calls else 0.0}
+        report = self._watch(message)
+        with self._watching:
+            times = loop.run_block(
+                *(self._model, slots, self._flush, self._device, self._ask_for_places),
+                at_once=self._compiled,
+                calls=calls,
+            )
+        return {"ms": times, "queued_us": median(calls.queued_us) if calls else 0.0} | report
+
+    def _watch(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Begins to watch a block of calls, if asked to. What comes back is empty till it ends. The frames
+        around a forward are the same as in a block that nobody watches."""
+        report: dict[str, Any] = {}
+        if "watched" not in message:
+            return report
+        self._interpreted.clear()
+        if message["watched"] == "dispatched":
+            seen = self._watching.enter_context(Dispatched())
+            self._watching.callback(lambda: report.update(profile={"dispatched": seen.report}))
+            return report
+        watched = Watched(None, self._device, release=bool(message["timed_next"]))
+
+        def end() -> None:
+            watched.end()
+            self._add_first_calls(watched)
+            report["profile"] = watched.report
+
+        watched.begin()
+        self._watching.callback(end)
+        return report
 
     def _ask_for_call(self, fixed: loop.Fixed | None) -> tuple[int, int | None]:
         reply, _ = self._asked({"op": "next", "fixed": fixed})
@@ -343,6 +369,7 @@ class Runner:
 
     def _ask_for_places(self) -> list[list[torch.Tensor]]:
         """Where the results of a block go: told when all its calls are made."""
+        self._watching.close()
         fixed = None if self._calls is None else self._calls.fixed
         reply, _ = self._asked({"op": "places", "fixed": fixed})
         return [[self._tensor(spec) for spec in outputs] for outputs in reply["places"]]
@@ -367,13 +394,16 @@ class Runner:
         self._interpreted.clear()
         try:
             reply = self._call(message, fds) | {"profile": watched.report}
-            if self._first_calls is not None:
-                add_first_calls(watched.report, self._first_calls.inside.made(), self._interpreted)
+            self._add_first_calls(watched)
             if self._device.type == "cpu" and not self._interpreted:  # which would take long
                 watched.report["dispatched"] = self._dispatched(plain, message)
             return reply
         finally:
             self._model = plain
+
+    def _add_first_calls(self, watched: Watched) -> None:
+        if self._first_calls is not None:
+            add_first_calls(watched.report, self._first_calls.inside.made(), self._interpreted)
 
     def _dispatched(self, plain: Any, message: dict[str, Any]) -> list[list[Any]]:
         """The operators in one more such call, seen without the profiler; none where that fails."""

@@ -19,7 +19,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -32,6 +32,7 @@ from torch.autograd.profiler import profile, record_function
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from kernelproof.verifier.contestant.between_calls import LOOP_KERNELS
 from kernelproof.verifier.contestant.extensions import BUILT
 
 
@@ -98,11 +99,13 @@ def calls(spans: Iterable[Span]) -> Totals:
     return attributed(spans).totals
 
 
-def attributed(spans: Iterable[Span]) -> Attributed:
+def attributed(spans: Iterable[Span], launchers: Collection[int] = ()) -> Attributed:
     """The same, with what counts for what.
 
     A library's operator counts with all that it calls. A function or an operator of the candidate's counts
-    without the operators that it calls. Operators that only allocate, view or delegate are left out.
+    without the operators that it calls. Operators that only allocate, view or delegate are left out, but for
+    `launchers`: correlations of spans in which a kernel was launched. `_fused_rms_norm` delegates on a CPU,
+    and has a kernel on a GPU.
     """
     totals: Totals = {}
     owners: dict[int, Key] = {}
@@ -117,6 +120,8 @@ def attributed(spans: Iterable[Span]) -> Attributed:
             owners[span.correlation] = caller
             continue
         kind, name, is_library = _kind(span.name)
+        if not kind and is_library and span.correlation in launchers:
+            kind = "operator"
         if not kind:
             continue
         key = (kind, name)
@@ -178,6 +183,8 @@ def _tells(schema: Any) -> bool:
     return bool(schema.returns) and not any("Tensor" in str(result.type) for result in schema.returns)
 
 
+TRACE_SECONDS = 60.0
+"""Traced calls may take this much longer than plain ones."""
 MAX_ENTRIES = 256
 """Most names in each of a report's lists."""
 MAX_NAME = 200
@@ -193,7 +200,9 @@ _FENCE = "spin_kernel"
 """A kernel of torch's that is launched after the call: where it is missing, the profiler saw nothing."""
 _sleep: Any = getattr(torch._C, "_cuda_sleep", None)
 """Bound before there is any code of a candidate's, who could put nothing in its place."""
+NO_KERNELS = "the profiler sees no kernels on this machine"
 _RELEASE_SECONDS = 0.1
+_MEMORY = re.compile(r"Mem(?:cpy|set)\b")
 _UNWATCHED = "code pages are not watched"
 _MADV_DONTNEED = 4
 _MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+ +(/.+)$")
@@ -210,37 +219,56 @@ _VERSION = re.compile(r"(?:_v\d+)?(?:_pt[sd][zs])?$")
 
 
 class Watched:
-    """A forward that is watched while it is called once; `report` says afterwards what was seen, as JSON."""
+    """What is watched from `begin` to `end`; `report` says afterwards what was seen, as JSON. Called, it is
+    the forward, watched while it is called once."""
 
-    def __init__(self, forward: Callable[..., Any], device: torch.device, *, release: bool = True) -> None:
+    def __init__(
+        self, forward: Callable[..., Any] | None, device: torch.device, *, release: bool = True
+    ) -> None:
         """`release`: the profiler lets the GPU go afterwards, which takes a tenth of a second; without that
         later launches are slower."""
         self._forward, self._device, self._releases = forward, device, release
         self._troubles: list[str] = []
+        self._pages: _CodePages | None = None
+        self._marks: _Marks | None = None
+        self._recording: profile | None = None
+        self._begun = False
         self.report: dict[str, Any] = {"device": None} if device.type == "cuda" else {}
         self.report["interrupted"] = False
 
     def __call__(self, *arguments: Any) -> Any:
         """Calls the forward. Raises what it raises."""
-        pages = None
-        if self._device.type == "cpu" and BUILT:
-            pages = self._tried(_UNWATCHED, _CodePages)
-        recording = self._tried("the profiler did not start", self._start)
-        marks = _Marks(frozenset(BUILT)) if self._device.type == "cpu" and BUILT else None
-        if recording is not None:
-            sys.setprofile(marks)
+        assert self._forward is not None
+        self.begin()
         try:
             return self._forward(*arguments)
         finally:
-            if recording is not None:
-                sys.setprofile(None)
-                raised = marks.raised if marks is not None else Counter()
-                self._tried("the profile could not be read", lambda: self._stop(recording, raised))
-            if pages is not None and marks is not None:
-                failed = {name.partition(".")[0] for name in marks.raised}
-                touched = self._tried(_UNWATCHED, pages.touched) or []
-                self.report["code"] = [name for name in touched if name not in failed]
-            self.report["trouble"] = "; ".join(self._troubles)[:1000]
+            self.end()
+
+    def begin(self) -> None:
+        """From here on. No function of ours is on the stack of what is watched."""
+        self._begun = True
+        if self._device.type == "cpu" and BUILT:
+            self._pages = self._tried(_UNWATCHED, _CodePages)
+            self._marks = _Marks(frozenset(BUILT))
+        self._recording = self._tried("the profiler did not start", self._start)
+        if self._recording is not None:
+            sys.setprofile(self._marks)
+
+    def end(self) -> None:
+        """Until here; nothing the second time."""
+        if not self._begun:
+            return
+        self._begun = False
+        if (recording := self._recording) is not None:
+            sys.setprofile(None)
+            raised = self._marks.raised if self._marks is not None else Counter()
+            self._tried("the profile could not be read", lambda: self._stop(recording, raised))
+        if self._pages is not None and self._marks is not None:
+            failed = {name.partition(".")[0] for name in self._marks.raised}
+            touched = self._tried(_UNWATCHED, self._pages.touched) or []
+            self.report["code"] = [name for name in touched if name not in failed]
+        self.report["trouble"] = "; ".join(self._troubles)[:1000]
 
     def _tried(self, what: str, action: Callable[[], Any]) -> Any:
         try:
@@ -271,8 +299,8 @@ class Watched:
         finally:
             events = _recorded(recording)
         self.report["interrupted"] = not _is_whole(events) and _records()
-        spans, launched, allocations = _sorted(events)
-        seen = attributed(spans)
+        spans, launched, allocations, graphs = _sorted(events)
+        seen = attributed(spans, {by for name, _, by, _ in launched if by and not _MEMORY.match(name)})
         host = seen.totals
         for name, times in raised.items():  # a function that raised has done no work
             key = ("function", name)
@@ -286,8 +314,9 @@ class Watched:
                 self._release()
             if any(_FENCE in name for name, *_ in launched):
                 self._report_device(seen, spans, [each for each in launched if _FENCE not in each[0]])
+                self.report["busy"] = busy(launched, graphs) / 1e6
             else:
-                self._troubles.append("the profiler sees no kernels on this machine")
+                self._troubles.append(NO_KERNELS)
 
     def _report_device(self, seen: Attributed, spans: list[Span], launched: list[Launched]) -> None:
         """Kernels, and how long they took for each of the operators on the host that launched them."""
@@ -352,6 +381,19 @@ def add_first_calls(
     report["interpreted"] = [
         [name[:MAX_NAME], n] for name, n in Counter(interpreted).most_common(MAX_ENTRIES)
     ]
+
+
+def busy(launched: Iterable[Launched], graphs: Collection[int]) -> int:
+    """Nanoseconds in which the busiest stream ran kernels, but for the loop's. Those of `graphs` may run
+    beside each other when nobody watches: they do not count, nor do other streams."""
+    total, until = Counter[int](), Counter[int]()
+    for name, ns, _, event in sorted(launched, key=lambda each: each[3].start_ns()):
+        if name in LOOP_KERNELS or _FENCE in name or event.correlation_id() in graphs:
+            continue
+        stream, start = event.device_resource_id(), event.start_ns()
+        total[stream] += max(start + ns - max(start, until[stream]), 0)
+        until[stream] = max(until[stream], start + ns)
+    return max(total.values(), default=0)
 
 
 def _recorded(recording: profile) -> list[Any]:
@@ -507,11 +549,13 @@ def _shape(event: Any) -> list[int] | None:
         return None
 
 
-def _sorted(events: Iterable[Any]) -> tuple[list[Span], list[Launched], Counter[str]]:
-    """Spans on the host; kernels with nanoseconds and what launched them; calls that took memory."""
+def _sorted(events: Iterable[Any]) -> tuple[list[Span], list[Launched], Counter[str], set[int]]:
+    """Spans on the host; kernels with nanoseconds and what launched them; calls that took memory; graphs, by
+    the correlation of their launch."""
     spans: list[Span] = []
     launched: list[Launched] = []
     allocations: Counter[str] = Counter()
+    graphs: set[int] = set()
     for event in events:
         name = event.name()
         if name in (BEGINS, ENDS) or (event.is_user_annotation() and not name.startswith(MARK)):
@@ -521,9 +565,11 @@ def _sorted(events: Iterable[Any]) -> tuple[list[Span], list[Launched], Counter[
         elif event.device_type() == DeviceType.CPU:
             if _OF_CUDA.match(name):  # numbered by CUPTI, and so like operators, which count for themselves
                 allocations.update(allocation(name))
+                if "GraphLaunch" in name:
+                    graphs.add(event.correlation_id())
                 continue
             start = event.start_ns()
             end = start + event.duration_ns()
             elements = sum(prod(shape) for shape in event.shapes() if shape)
             spans.append(Span(name, start, end, event.start_thread_id(), event.correlation_id(), elements))
-    return spans, launched, allocations
+    return spans, launched, allocations, graphs

@@ -28,7 +28,11 @@ from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.inputs.variants import describe
 from kernelproof.verifier.referee.ledger import Ledger
-from kernelproof.verifier.referee.provenance.kernels import ReferenceTrace, check_kernels, kernels_matter
+from kernelproof.verifier.referee.provenance.kernels import (
+    ReferenceTrace,
+    check_kernels,
+    check_timed_kernels,
+)
 from kernelproof.verifier.referee.session import Session, alone
 from kernelproof.verifier.referee.timing.measuring import Measuring
 from kernelproof.verifier.sandbox import on_cores
@@ -139,7 +143,7 @@ def worth_a_claim(session: Session) -> bool:
 
 def worth_another_look(session: Session) -> bool:
     """Where, besides, it matters whose kernels ran."""
-    return worth_a_claim(session) and kernels_matter(session.settings)
+    return worth_a_claim(session) and session.settings.kernels_matter
 
 
 def reference(session: Session) -> None:
@@ -244,9 +248,13 @@ def put_off_variants(session: Session) -> None:
 
 
 def kernels_again(session: Session) -> None:
-    """Another look, since a candidate may compute itself until it is timed: how many calls that takes it does
-    not know. Raises Ended."""
-    _look_at_kernels(session, timed_next=False)
+    """A candidate may compute itself until it is timed. So one more block was made, in which it was watched.
+    Raises Ended."""
+    looks = session.measuring.timed.looks
+    if not looks:  # in the pairs that were measured it seemed far slower, but all in all it is not
+        _look_at_kernels(session, timed_next=False)
+    settings, source = session.settings, session.request.source
+    check_timed_kernels(looks, session.traced.works, session.ledger, settings, source)
 
 
 def _look_at_kernels(session: Session, *, timed_next: bool) -> None:

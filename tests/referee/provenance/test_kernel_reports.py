@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -19,10 +19,13 @@ from kernelproof.verifier.contestant.profiling import (
     MAX_ENTRIES,
     MAX_KERNELS,
     MAX_NAME,
+    NO_KERNELS,
     Dispatched,
     Span,
     Watched,
     allocation,
+    attributed,
+    busy,
     calls,
     launch_shape,
 )
@@ -294,6 +297,74 @@ def test_an_own_operator_counts_without_the_operators_that_it_calls() -> None:
         ("operator", "aten.mm"): (1, 60),
         ("copy", "aten.clone"): (1, 10),
     }
+
+
+def test_an_operator_that_delegates_elsewhere_counts_where_it_launches_a_kernel() -> None:
+    """On a CPU `_fused_rms_norm` passes on to other operators, on a GPU it is a kernel."""
+    norm = [Span("aten::rms_norm", 0, 100, 1, 6), Span("aten::_fused_rms_norm", 10, 90, 1, 7, 4096)]
+    assert attributed([*norm, Span("aten::mul", 20, 30, 1, 8)]).totals == {("operator", "aten.mul"): (1, 10)}
+    key = ("operator", "aten._fused_rms_norm")
+    found = attributed([*norm, Span("aten::empty", 20, 30, 1, 8)], launchers={7})
+    assert found == ({key: (1, 80)}, {7: key, 8: key}, {key: 4096})
+
+
+def test_a_report_of_a_block_comes_to_one_call_without_the_loop() -> None:
+    rows = [
+        [kind, name, 16, ms] for kind, name, ms in (("kernel", "a(float*)", 3.2), ("kernel", "mask", 9.0))
+    ]
+    report = {
+        "host": [["operator", "aten.mm", 8, 1.6]],
+        "spent": [["operator", "aten.mm", 8, 4.0]],
+        "elements": [["operator", "aten.mm", 800]],
+        "device": rows,
+        "allocations": [["cudaMalloc", 4]],
+        "trouble": "",
+    }
+    found = read_report({"profile": report}, [], Evidence([IMAGE]), calls=8, besides={"mask"})
+    (launch,) = found.kernels.launches
+    assert (launch.name, launch.count, launch.ms) == ("a(float*)", 2, 0.4)
+    assert found.kernels.allocations == {"cudaMalloc": 1}
+    assert found.works is not None and found.works.on_device is not None
+    (product,) = found.works.on_device.values()
+    assert product == (1, 0.5, 100)
+
+
+def test_where_the_references_kernels_are_seen_a_candidates_are_too(tmp_path: Path) -> None:
+    built = [build(tmp_path / "lib.so")]
+    for trouble, refused in ((NO_KERNELS, True), ("the profiler did not start: RuntimeError", False)):
+        blind = read({"profile": {"device": None, "host": [], "trouble": trouble}}, built)
+        assert lacking(blind, built) == ""
+        assert bool(lacking(blind, built, seen_elsewhere=True)) is refused
+
+
+class OnDevice(NamedTuple):
+    """What `busy` asks of a kernel's event."""
+
+    start: int
+    stream: int
+    launch: int
+
+    def start_ns(self) -> int:
+        return self.start
+
+    def device_resource_id(self) -> int:
+        return self.stream
+
+    def correlation_id(self) -> int:
+        return self.launch
+
+
+def test_the_busiest_stream_is_busy_while_one_of_its_kernels_runs() -> None:
+    first = [
+        ("a", 10, 0, OnDevice(0, 7, 1)),
+        ("b", 10, 0, OnDevice(5, 7, 2)),
+        ("c", 5, 0, OnDevice(50, 7, 3)),
+    ]
+    other, ours = ("d", 18, 0, OnDevice(0, 8, 4)), ("flush", 900, 0, OnDevice(60, 7, 5))
+    graph = [("e", 400, 0, OnDevice(at, 7, 9)) for at in (2000, 2400)]
+    assert busy([*first, other, ours, *graph], graphs={9}) == 20
+    assert busy([other], graphs=()) == 18
+    assert busy([], graphs=()) == 0
 
 
 def test_other_threads_have_a_nesting_of_their_own() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kernelproof.types import Kernels, Origin, Status
+from kernelproof.types import CheckOutcome, Kernels, Origin, Status
 from tests.referee.court import Court
 from tests.referee.problems import text, written
 
@@ -257,6 +257,30 @@ def test_without_a_kernel_of_its_own_it_is_not_ranked(judge: Any, source: str) -
     assert "aten.relu" in verdict.reason
     assert own(verdict.kernels) == set()
     assert "aten.mm" in verdict.kernels.operators or "aten.matmul" in verdict.kernels.operators
+
+
+WITHOUT_MODES = """
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+
+class ModelNew(nn.Module):
+    def forward(self, x, w):
+        if _get_current_dispatch_mode() is not None:
+            raise RuntimeError("it cannot run in a dispatch mode")
+        y, addresses = sizes(x, w)
+        own.product(*addresses)
+        return y
+"""
+
+
+@pytest.mark.parametrize("model", [USED, WITHOUT_MODES], ids=["plain", "not in a dispatch mode"])
+def test_the_look_at_a_timed_block_is_recorded_as_one_call(judge: Any, model: str) -> None:
+    verdict = judge(PLAIN + model, measure=True, measure_seconds=0.3, purity="own-compute")
+    assert verdict.status is Status.CORRECT, verdict.reason + verdict.details
+    outcomes = {check.name: check.outcome for check in verdict.checks}
+    assert outcomes["own_kernel again"] is outcomes["own_compute again"] is CheckOutcome.PASS
+    (launch,) = verdict.kernels.launches
+    assert (launch.name, launch.count) == ("own.product", 1)
 
 
 def test_what_ran_is_noted_where_nobody_asks_for_an_own_kernel(judge: Any) -> None:

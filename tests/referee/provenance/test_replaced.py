@@ -294,6 +294,13 @@ SPELLED: dict[str, tuple[list[Line], list[Line]]] = {
         ],
         [("native_layer_norm", 1, 0.05, N)],
     ),
+    "rms_norm": (
+        [
+            *(("pow", 1, 0.04, N), ("mean", 1, 0.03, N), ("add", 1, 0.01, 4000), ("rsqrt", 1, 0.01, 4000)),
+            ("mul", 2, 0.1, 3 * N),
+        ],
+        [("_fused_rms_norm", 1, 0.05, N)],
+    ),
     "vector_norm": (
         [("pow", 1, 0.05, N), ("mean", 1, 0.03, N), ("sqrt", 1, 0.01, 4000)],
         [("linalg_vector_norm", 1, 0.03, N)],
@@ -319,6 +326,57 @@ def test_a_fused_operator_of_a_library_beside_a_trifle_replaces_nothing(
     assert (lacking(candidate.kernels, (), SHOWN, found) == "") is passed or name == "vector_norm"
     if not passed:
         assert "libraries do other work of the same kind" in lacking(candidate.kernels, (), SHOWN, found)
+
+
+GELU_KERNEL = "void at::native::vectorized_elementwise_kernel<4, at::native::GeluCUDAKernelImpl>"
+
+
+@pytest.mark.parametrize(("own_ms", "passed"), [(0.002, False), (0.03, True)])
+@pytest.mark.parametrize("kernel", [GELU_KERNEL, "kernel_that_no_list_has<4>(float*)"])
+def test_a_kernel_of_a_library_that_no_operator_is_recorded_for_may_do_it_all(
+    kernel: str, own_ms: float, passed: bool
+) -> None:
+    """torch was told to record no operators. What the kernel does is not known; it takes as long as a pass
+    over the elements, the own one next to nothing."""
+    reference = on_gpu(*GELU, kernels=[(BY_TORCH, "at::native::spelled", 8, 0.38)])
+    candidate = on_gpu(kernels=[("kernel", kernel, 1, 0.03), ("kernel", "own(float*)", 1, own_ms)])
+    assert reference.works is not None and candidate.works is not None
+    found = replaced(reference.works, candidate.works)
+    assert (lacking(candidate.kernels, (), SHOWN, found) == "") is passed
+
+
+def test_a_kernel_that_the_reference_runs_too_is_known_though_a_graph_launches_it() -> None:
+    """No operator is recorded for the kernels of a graph; the own one is small beside them."""
+    norm = "void at::native::vectorized_layer_norm_kernel<float>"
+    reference = on_gpu(
+        ("native_layer_norm", 1, 4.0, N),
+        ("tanh", 1, 5.0, N),
+        kernels=[(BY_TORCH, norm, 1, 4.0), (BY_TORCH, "at::native::tanh", 1, 5.0)],
+    )
+    for kernel, passed in ((norm, True), (norm.replace("layer", "other"), False)):
+        candidate = on_gpu(kernels=[("kernel", kernel, 1, 4.0), ("kernel", "own(float*)", 1, 0.3)])
+        assert reference.works is not None and candidate.works is not None
+        found = replaced(reference.works, candidate.works)
+        assert (lacking(candidate.kernels, (), SHOWN, found) == "") is passed
+
+
+@pytest.mark.parametrize(("own_ms", "passed"), [(0.002, False), (0.5, True)])
+def test_copies_stand_in_for_cat_though_its_elements_are_not_recorded(own_ms: float, passed: bool) -> None:
+    """The profiler tells no sizes of lists of tensors."""
+    kernels = [(BY_TORCH, "at::native::CatArrayBatchedCopy", 1, 1.0), (BY_TORCH, RELU, 1, 1.0)]
+    reference = on_gpu(("cat", 1, 1.0, 0), ("relu", 1, 1.0, N), kernels=kernels)
+    copied = ("copy", "aten.copy_", 2, 0.8)
+    report = {
+        "host": [list(copied), ["operator", "aten.relu_", 1, 0.01]],
+        "spent": [list(copied), ["operator", "aten.relu_", 1, 1.0]],
+        "elements": [["copy", "aten.copy_", 2 * N], ["operator", "aten.relu_", N]],
+        "device": [[BY_TORCH, RELU, 1, 1.0], ["kernel", "own(float*)", 1, own_ms]],
+        "trouble": "",
+    }
+    candidate = read_report({"profile": report}, (), SHOWN)
+    assert reference.works is not None and candidate.works is not None
+    found = replaced(reference.works, candidate.works)
+    assert (lacking(candidate.kernels, (), SHOWN, found) == "") is passed
 
 
 def test_a_library_that_did_the_norm_leaves_the_function_to_an_own_kernel() -> None:

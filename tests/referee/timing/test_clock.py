@@ -497,3 +497,18 @@ def test_what_is_used_while_held_is_claimed_by_nobody_and_convicts_nobody() -> N
     ]
     assert claim.conclude(rounds, backend="cuda").speedup <= claim.REACH
     assert not clock.hides_work(rounds)
+
+
+@pytest.mark.parametrize("busy", [None, "long", [1.0], True, math.nan, -1.0, 10**400])
+def test_what_is_no_time_shows_no_other_work(busy: object) -> None:
+    assert clock.other_work(busy, 4, rounds_with(0.0, count=4)) == ""
+
+
+@given(st.floats(0.001, 100), st.integers(1, 64))
+def test_a_stream_may_be_busy_for_three_times_the_timed_call(inside: float, calls: int) -> None:
+    """Clocks that fell make up for a factor of two; an honest program's stream runs what was timed."""
+    rounds = rounds_with(0.0, count=4, inside=inside)
+    assert clock.other_work(2.9 * inside * calls, calls, rounds) == ""
+    said = clock.other_work(calls * (3.1 * inside + 0.06), calls, rounds)
+    assert "while they were watched" in said
+    assert clock.other_work(1e3, calls, []) == ""

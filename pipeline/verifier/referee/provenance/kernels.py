@@ -7,7 +7,7 @@ The trace is made in the contestant, so it is a claim: `reports` reads it, bound
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -15,7 +15,8 @@ import torch
 
 from kernelproof.backends import backend
 from kernelproof.types import Build, BuildState, Kernels, Origin, Status, VerifySettings
-from kernelproof.verifier.contestant.profiling import Watched
+from kernelproof.verifier.contestant.between_calls import LOOP_KERNELS
+from kernelproof.verifier.contestant.profiling import NO_KERNELS, TRACE_SECONDS, Watched
 from kernelproof.verifier.referee.checks.trials import Ask
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError
 from kernelproof.verifier.referee.ledger import Ledger
@@ -35,9 +36,6 @@ OWN_AT_LEAST = 0.10
 """Where libraries make up for a missing product by another, own kernels with this share of the time are let
 pass: they arrange the work for it, as an own Winograd transform does."""
 
-TRACE_SECONDS = 60.0
-"""A traced call may take this much longer than a plain one."""
-
 _LIBRARIES = (Origin.LIBRARY, Origin.INDUCTOR, Origin.UNKNOWN)
 """Whose compute is not the candidate's; copies are neither."""
 
@@ -47,11 +45,6 @@ _NAMED = 5
 Reference = Callable[[SharedSlot, list[Any], int], Callable[[], Works | None]]
 """Begins to trace the reference's call on the same inputs, with this seed; the function that it returns waits
 for the trace."""
-
-
-def kernels_matter(settings: VerifySettings) -> bool:
-    """Whether anything depends on whose kernels ran; else they are only noted."""
-    return settings.own_kernel or settings.purity != "any"
 
 
 def check_kernels(
@@ -79,8 +72,7 @@ def check_kernels(
     seed = ledger.seed(f"forward traced{after}")
     message = {"op": "profile", "seed": seed, "timed_next": timed_next, **slot.message()}
     seconds = settings.call_seconds + TRACE_SECONDS
-    first = backend(settings.backend).first_call
-    shown = evidence(ledger.builds, source, first.written_name if first is not None else str)
+    shown = _evidence(ledger, settings, source)
 
     def traced() -> Report:
         try:
@@ -97,12 +89,32 @@ def check_kernels(
         # A candidate that raises in this untraced call, too, ends by it.
         ask(message | {"op": "call"}, seconds, Cause.RAISED_IN_CALL)
         report = traced()
-    works = expected()
-    replacement = replaced(works, report.works) if works is not None and report.works is not None else None
-    kernels = _with_shares(report.kernels, replacement)
-    if ledger.kernels is None or kernels.launches:  # the later look, where it saw something
-        ledger.kernels = kernels
-    _check(report._replace(kernels=kernels), replacement, shown, ledger, settings, again)
+    elif report.kernels.trouble == NO_KERNELS:  # once may be chance
+        report = traced()
+    _check(report, expected(), shown, ledger, settings, again)
+
+
+def check_timed_kernels(
+    looks: Iterable[tuple[dict[str, Any], int, str]],
+    works: Works | None,
+    ledger: Ledger,
+    settings: VerifySettings,
+    source: str,
+) -> None:
+    """The same of `looks` at blocks that the candidate could not tell from those that are timed: the report,
+    the number of calls, and what shows that other kernels were timed, if anything. `works`: the reference's.
+    """
+    shown = _evidence(ledger, settings, source)
+    before = {launch.name for launch in ledger.kernels.launches} if ledger.kernels is not None else set()
+    besides = set(LOOP_KERNELS) - before  # a kernel of the candidate's may have such a name
+    for profile, calls, others in looks:
+        report = read_report({"profile": profile}, ledger.builds, shown, calls, besides)
+        _check(report, works, shown, ledger, settings, again=True, others=others)
+
+
+def _evidence(ledger: Ledger, settings: VerifySettings, source: str) -> Evidence:
+    first = backend(settings.backend).first_call
+    return evidence(ledger.builds, source, first.written_name if first is not None else str)
 
 
 def _with_shares(kernels: Kernels, replacement: Replaced | None) -> Kernels:
@@ -115,14 +127,19 @@ def _with_shares(kernels: Kernels, replacement: Replaced | None) -> Kernels:
 
 def _check(
     report: Report,
-    replacement: Replaced | None,
+    works: Works | None,
     shown: Evidence,
     ledger: Ledger,
     settings: VerifySettings,
     again: bool,
+    others: str = "",
 ) -> None:
-    """Raises Ended where the settings ask for more of the candidate's own."""
-    kernels = report.kernels
+    """Notes what ran. Raises Ended where the settings ask for more of the candidate's own. `works`: the
+    reference's. `others`: what shows that other kernels were timed."""
+    replacement = replaced(works, report.works) if works is not None and report.works is not None else None
+    kernels = _with_shares(report.kernels, replacement)
+    if ledger.kernels is None or kernels.launches:  # the later look, where it saw something
+        ledger.kernels = kernels
     own_kernel, own_compute = (each.again() if again else each for each in (OWN_KERNEL, OWN_COMPUTE))
     figures = {"own_share": kernels.own_share, "launches": len(kernels.launches)}
     if replacement is not None:
@@ -131,16 +148,22 @@ def _check(
             "replaced_outside_products": replacement.outside_products,
         }
     if settings.own_kernel:
-        why = _hides(report, shown) or lacking(kernels, ledger.builds, shown, replacement)
+        why = others or _hides(report, shown)
+        why = why or lacking(
+            *(kernels, ledger.builds, shown, replacement),
+            seen_elsewhere=works is not None and bool(works.kernels),
+        )
         if why:
             ledger.kernels = kernels
             raise ledger.failed(own_kernel, why, figures)
         ledger.passed(own_kernel, _summary(kernels, ledger.builds), figures)
     if settings.purity == "own-compute":
-        others = library_compute(kernels)
-        if others or kernels.raised:
+        computed = library_compute(kernels)
+        if computed or kernels.raised:
             ledger.kernels = kernels
-            seen = f"libraries computed too: {_names(others)}" if others else f"not seen: {kernels.trouble}"
+            seen = (
+                f"libraries computed too: {_names(computed)}" if computed else f"not seen: {kernels.trouble}"
+            )
             raise ledger.failed(own_compute, seen, figures)
         if kernels.trouble and not kernels.launches:
             ledger.skipped(own_compute, kernels.trouble, figures)
@@ -163,16 +186,21 @@ def lacking(
     builds: Sequence[Build],
     shown: Evidence | None = None,
     replacement: Replaced | None = None,
+    *,
+    seen_elsewhere: bool = False,
 ) -> str:
     """Why no kernel of the candidate's own did the work; empty when one did.
 
     `replacement`: what they replace of the reference's work, where that is known. Without a trace it is
-    enough that an extension was built, or that the source compiles kernels in another way.
+    enough that an extension was built, or that the source compiles kernels in another way, unless the
+    reference's kernels are `seen_elsewhere`: in its own process, on the same device.
     """
     built = any(build.state is BuildState.OK for build in builds)
     if kernels.raised:
         return f"it is right, but raises whenever it is traced, and only then: {kernels.trouble}"
     if kernels.trouble and not kernels.launches:
+        if seen_elsewhere and kernels.trouble == NO_KERNELS:
+            return "it is right, but the profiler sees the reference's kernels here, and none of its own"
         may_have = built or (shown is not None and shown.compiles)
         return "" if may_have else "it is right, but it built no extension"
     own, others = _split(kernels)
@@ -180,7 +208,7 @@ def lacking(
         ran = f"; what ran is {_names(others)}" if others else ""
         return f"it is right, but no kernel of its own ran{ran}"
     if replacement is not None:
-        return _replaces_nothing(kernels, replacement, own, others)
+        return _replaces_nothing(kernels, replacement, own)
     if kernels.own_share is not None and kernels.own_share < OWN_FLOOR:
         total = sum(launch.ms or 0.0 for launch in kernels.launches)
         library = sum(launch.ms or 0.0 for launch in kernels.launches if launch.origin in _LIBRARIES) / total
@@ -190,7 +218,7 @@ def lacking(
     return ""
 
 
-def _replaces_nothing(kernels: Kernels, replacement: Replaced, own: list[str], others: list[str]) -> str:
+def _replaces_nothing(kernels: Kernels, replacement: Replaced, own: list[str]) -> str:
     """Why own kernels that ran did nothing that libraries do for the reference; empty when they did."""
     ran = f"it is right, but its own kernels ({_names(own)}) replace nothing"
     if replacement.nothing:
@@ -202,6 +230,7 @@ def _replaces_nothing(kernels: Kernels, replacement: Replaced, own: list[str], o
     if kinds or (rearranged and (kernels.own_share is None or kernels.own_share >= OWN_AT_LEAST)):
         return ""
     gone = _names(replacement.gone)
+    others = [launch.name for launch in kernels.launches if launch.origin not in OWN]
     return f"{ran}: in place of {gone} libraries do other work of the same kind ({_names(others)})"
 
 
@@ -257,13 +286,14 @@ class ReferenceTrace:
         """`baseline`: the process that is asked in `requests`, one request after the other."""
         self._loaded, self._model, self._settings = loaded, model, settings
         self._baseline, self._requests = baseline, requests
-        self._works: Works | None = None
+        self.works: Works | None = None
+        """Once it was traced."""
 
     def begin(self, slot: SharedSlot, arguments: list[Any], seed: int) -> Callable[[], Works | None]:
         """Begins to trace a call on these arguments, which the slot holds too. The function that it returns
         waits for the result: None where there is none."""
-        if self._works is not None:
-            return lambda: self._works
+        if self.works is not None:
+            return lambda: self.works
         if self._baseline is not None:
             message = {"op": "profile", "seed": seed, "timed_next": True, **slot.message(baseline=True)}
             asked = self._requests.submit(self._ask, self._baseline, message)
@@ -283,5 +313,5 @@ class ReferenceTrace:
             return {}
 
     def _keep(self, reply: dict[str, Any]) -> Works | None:
-        self._works = read_report(reply, (), Evidence()).works
-        return self._works
+        self.works = read_report(reply, (), Evidence()).works
+        return self.works

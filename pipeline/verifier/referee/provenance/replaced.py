@@ -238,7 +238,9 @@ def replaced(reference: Works, candidate: Works) -> Replaced | None:
         outside_products=_share(saved_outside, outside) if outside > 0 else None,
         kinds=_kinds_replaced(missing, more),
         by_fused=_kinds_replaced(
-            missing, more | {MOVE: _more(others.get(MOVE, Spent()), theirs.get(MOVE))}, fused=True
+            missing,
+            more | {MOVE: _more(others.get(MOVE, Spent()), theirs.get(MOVE))},
+            unseen_ms=_unseen(reference, candidate),
         ),
         libraries_ms=sum(spent.ms for name, spent in others.items() if name not in products),
         still=tuple(name for name, spent in missing.items() if spent.ms <= 0),
@@ -247,27 +249,48 @@ def replaced(reference: Works, candidate: Works) -> Replaced | None:
 
 
 def _kinds_replaced(
-    missing: Mapping[str, Spent], more: Mapping[str, Spent], *, fused: bool = False
+    missing: Mapping[str, Spent], more: Mapping[str, Spent], *, unseen_ms: float | None = None
 ) -> tuple[Kind, ...]:
-    """Kinds of what is missing that other work of libraries does not make up for. `fused`: all calls that are
-    missing count with the elements of the largest, of which an operator of two tensors gets each twice."""
+    """Kinds of what is missing that other work of libraries does not make up for. With `unseen_ms` fused work
+    makes up for it too: all calls that are missing count with the elements of the largest, of which an
+    operator of two tensors gets each twice. Work of unknown kind has to take so many milliseconds as half of
+    the fastest of them."""
     lacks = {}
     for kind in Kind:
-        lacking = [spent for name, spent in missing.items() if kind in _kinds(name).needs]
+        lacking = [spent for name, spent in missing.items() if kind in _kinds(name).needs and spent.ms > 0]
         lacks[kind] = lack = _sum(lacking)
-        if fused and lacking:
-            most = max(spent.elements / max(spent.calls, 1) for spent in lacking)
-            lacks[kind] = lack._replace(elements=int(most / 2))
+        if unseen_ms is not None and lacking:
+            most = max(_each(spent).elements for spent in lacking) / 2
+            fastest = min(_each(spent).ms for spent in lacking if _each(spent).elements >= most)
+            seen = kind is Kind.PRODUCT or unseen_ms < AS_LONG * fastest
+            known = lack._replace(elements=int(most)) if most else lack._replace(ms=AS_LONG * lack.ms)
+            lacks[kind] = known if seen else Spent()
     return tuple(kind for kind, lack in lacks.items() if lack.ms > 0 and not _compensated(kind, lack, more))
+
+
+def _each(spent: Spent) -> Spent:
+    calls = max(spent.calls, 1)
+    return Spent(1, spent.ms / calls, spent.elements // calls)
+
+
+def _unseen(reference: Works, candidate: Works) -> float:
+    """Milliseconds of the candidate's kernels of libraries of which nothing tells what they do: no operator,
+    no name, and the reference does not run them."""
+    return sum(
+        spent.ms
+        for name, spent in candidate.unclaimed.items()
+        if name not in reference.kernels and _class_of_kernel(name) == name
+    )
 
 
 def _compensated(kind: Kind, lack: Spent, more: Mapping[str, Spent]) -> bool:
     """Whether libraries do as much of this kind of work elsewhere. Time decides where the work is of unknown
-    kind, and for products: one of them may be arranged as another, or as a sum of terms."""
+    kind or size (of `cat` no sizes are recorded), and for products: one of them may be arranged as another,
+    or as a sum of terms."""
     able = {name: spent for name, spent in more.items() if kind in _kinds(name).does}
-    by_time = (
-        more if kind in (Kind.OTHER, Kind.PRODUCT) else {n: s for n, s in able.items() if not s.elements}
-    )
+    by_time: Mapping[str, Spent] = {n: s for n, s in able.items() if not (s.elements and lack.elements)}
+    if kind in (Kind.OTHER, Kind.PRODUCT):
+        by_time = more
     if _sum(by_time.values()).ms >= COMPENSATED_SHARE * lack.ms:
         return True
     return 0 < COMPENSATED_SHARE * lack.elements <= _sum(able.values()).elements

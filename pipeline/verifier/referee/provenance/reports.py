@@ -5,7 +5,7 @@ The report is the candidate's own, so nothing in it is believed to be of any for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kernelproof.types import Build, BuildState, Kernels, Launch, Origin
@@ -62,34 +62,45 @@ def read(reply: dict[str, Any], builds: Sequence[Build], source: str = "") -> Ke
     return read_report(reply, builds, evidence(builds, source)).kernels
 
 
-def read_report(reply: dict[str, Any], builds: Sequence[Build], shown: Evidence) -> Report:
-    """The same, with the work of libraries. `shown`: what shows that a kernel is the candidate's."""
+def read_report(
+    reply: dict[str, Any],
+    builds: Sequence[Build],
+    shown: Evidence,
+    calls: int = 1,
+    besides: Collection[str] = (),
+) -> Report:
+    """The same, with the work of libraries. `shown`: what shows that a kernel is the candidate's. `calls`:
+    how many the report is of; what comes back is of one of them. `besides`: kernels of the loop around them.
+    """
     try:
-        return _read(reply.get("profile"), builds, shown)
+        return _read(reply.get("profile"), builds, shown, calls, besides)
     except Malformed as error:
         return Report(Kernels(trouble=f"the report is malformed: {error}"), None)
 
 
-def _read(report: object, builds: Sequence[Build], shown: Evidence) -> Report:
+def _read(
+    report: object, builds: Sequence[Build], shown: Evidence, calls: int, besides: Collection[str]
+) -> Report:
     if not isinstance(report, dict):
         raise Malformed("no object")
     trouble = report.get("trouble")
     if not isinstance(trouble, str):
         raise Malformed("trouble is no text")
     modules = {build.name for build in builds if build.state is BuildState.OK}
-    rows = _rows(report.get("host"))
-    elements = _elements(report.get("elements"))
+    rows = _rows(report.get("host"), calls)
+    elements = _elements(report.get("elements"), calls)
     on_host = _with_elements(_of_libraries(rows), elements)
-    hidden = unrecorded(on_host, _dispatched(report.get("dispatched")))
+    hidden = unrecorded(on_host, _dispatched(report.get("dispatched"), calls))
     rows += [_Row(line.kind, line.name, line.calls, line.ms) for line in hidden]
     host = list(_host(rows, modules, shown.images))
     kernels: list[tuple[Launch, bool]] = []
     others = _written_by_others(report.get("made"), shown)
     if "device" in report:
-        kernels = _device(_rows(report["device"]), shown, others, _shapes(report.get("shapes")))
+        ran = [row for row in _rows(report["device"], calls) if row.name not in besides]
+        kernels = _device(ran, shown, others, _shapes(report.get("shapes")))
         launches = [launch for launch, _ in kernels]
     else:
-        launches = host + _interpreted(report.get("interpreted"), shown, others)
+        launches = host + _interpreted(report.get("interpreted"), shown, others, calls)
         if not any(launch.origin is Origin.OWN for launch in host):
             launches += [
                 Launch(name=f"{name} (code)", origin=Origin.OWN, count=1) for name in _code(report, modules)
@@ -98,13 +109,13 @@ def _read(report: object, builds: Sequence[Build], shown: Evidence) -> Report:
         launches=tuple(launches[:MAX_ENTRIES]),
         operators=tuple(launch.name for launch in host if launch.origin is Origin.LIBRARY),
         own_share=_own_share(launches),
-        allocations=_allocations(report.get("allocations")),
+        allocations=_allocations(report.get("allocations"), calls),
         trouble=clean(trouble)[:1000],
     )
     interrupted = report.get("interrupted") is True
     if trouble and not launches:
         return Report(said, None, interrupted)
-    spent = _rows(report.get("spent")) if report.get("spent") is not None else None
+    spent = _rows(report.get("spent"), calls) if report.get("spent") is not None else None
     on_device = _with_elements(spent, elements) if spent is not None else None
     return Report(said, works([*on_host, *hidden], on_device, kernels), interrupted)
 
@@ -113,7 +124,11 @@ def _with_elements(rows: Iterable[_Row], elements: Mapping[tuple[str, str], int]
     return [Operator(*row, elements.get((row.kind, row.name), 0)) for row in rows]
 
 
-def _dispatched(value: object) -> list[Operator]:
+def _of_each(count: int, calls: int) -> int:
+    return max(round(count / calls), 1)
+
+
+def _dispatched(value: object, calls: int) -> list[Operator]:
     """Operators of libraries as a dispatch mode saw them; nothing for None. Raises Malformed."""
     if not isinstance(value, list | None) or len(value or ()) > MAX_ENTRIES:
         raise Malformed("the list of operators that were dispatched is none, or too long")
@@ -121,7 +136,7 @@ def _dispatched(value: object) -> list[Operator]:
     for item in value or ():
         match item:
             case [name, count, ms, int(elements)] if type(elements) is int and 0 <= elements < 1 << 60:
-                found.append(Operator(*_row(["operator", name, count, ms]), elements))
+                found.append(Operator(*_row(["operator", name, count, ms], calls), elements // calls))
             case _:
                 raise Malformed("a line of the operators that were dispatched is none")
     return found
@@ -146,20 +161,20 @@ def _device(
     return list(zip(_looked_up(launches), by_torch, strict=True))
 
 
-def _rows(value: object) -> list[_Row]:
+def _rows(value: object, calls: int) -> list[_Row]:
     """[kind, name, count, milliseconds]; nothing for None. Raises Malformed."""
     if value is None:
         return []
     if not isinstance(value, list) or len(value) > MAX_ENTRIES:
         raise Malformed("a list of what ran is none, or too long")
-    return [_row(item) for item in value]
+    return [_row(item, calls) for item in value]
 
 
-def _row(item: object) -> _Row:
+def _row(item: object, calls: int) -> _Row:
     match item:
         case [str(kind), str(name), int(count), int() | float() as ms] if not isinstance(count, bool):
             if 0 < len(name) <= MAX_NAME and 0 < count < 1 << 40 and 0 <= ms < 1e12:
-                return _Row(kind, clean(name), count, float(ms))
+                return _Row(kind, clean(name), _of_each(count, calls), ms / calls)
     raise Malformed("a line of what ran is none")
 
 
@@ -178,7 +193,7 @@ def _shapes(value: object) -> dict[str, dict[str, int]]:
     return found
 
 
-def _allocations(value: object) -> dict[str, int]:
+def _allocations(value: object, calls: int) -> dict[str, int]:
     """Names of functions and how often each was called; nothing for None. Raises Malformed."""
     found: dict[str, int] = {}
     if not isinstance(value, list | None) or len(value or ()) > MAX_ENTRIES:
@@ -187,13 +202,13 @@ def _allocations(value: object) -> dict[str, int]:
         match item:
             case [str(name), int(count)] if allocation(name) == (name,) and 0 < count < 1 << 40:
                 if not isinstance(count, bool) and len(name) <= MAX_NAME:
-                    found[name] = count
+                    found[name] = _of_each(count, calls)
                     continue
         raise Malformed("a line of the allocations is none")
     return found
 
 
-def _elements(value: object) -> dict[tuple[str, str], int]:
+def _elements(value: object, calls: int) -> dict[tuple[str, str], int]:
     """Of the tensors that operators were given, by kind and name; nothing for None. Raises Malformed."""
     found: dict[tuple[str, str], int] = {}
     if not isinstance(value, list | None) or len(value or ()) > MAX_ENTRIES:
@@ -201,7 +216,7 @@ def _elements(value: object) -> dict[tuple[str, str], int]:
     for item in value or ():
         match item:
             case [str(kind), str(name), int(count)] if not isinstance(count, bool) and 0 <= count < 1 << 60:
-                found[kind, clean(name)] = count
+                found[kind, clean(name)] = count // calls
             case _:
                 raise Malformed("a line of the sizes is none")
     return found
@@ -223,10 +238,10 @@ def _host(rows: Iterable[_Row], modules: set[str], images: Sequence[bytes]) -> I
             yield Launch(name=name, origin=Origin.OWN, count=count, ms=ms)
 
 
-def _interpreted(value: object, shown: Evidence, others: Mapping[str, Origin]) -> list[Launch]:
+def _interpreted(value: object, shown: Evidence, others: Mapping[str, Origin], calls: int) -> list[Launch]:
     """Kernels that were interpreted, without times; nothing for None. Raises Malformed."""
     return [
-        Launch(name=name, origin=others.get(name, origin(name, shown)), count=count)
+        Launch(name=name, origin=others.get(name, origin(name, shown)), count=_of_each(count, calls))
         for name, count in _counted(value, "kernels that were interpreted")
     ]
 

@@ -194,7 +194,8 @@ class Measuring:
 
     def _stopwatch(self, candidate: Contestant, baseline: Contestant, *, trusted: bool = False) -> Stopwatch:
         watch = Watch(self.device, lambda: (*candidate.pids(), *baseline.pids()))
-        return Stopwatch(self._subject(), candidate, baseline, watch, trusted=trusted)
+        looks = self.settings.kernels_matter and not trusted
+        return Stopwatch(self._subject(), candidate, baseline, watch, trusted=trusted, looks=looks)
 
     def _subject(self) -> Subject:
         return Subject(
@@ -212,6 +213,7 @@ class Measuring:
     def _add(self, timed: Timed) -> None:
         self.timed.rounds += timed.rounds
         self.timed.disturbed += timed.disturbed
+        self.timed.looks += timed.looks
         self.timed.notes += [note for note in timed.notes if note not in self.timed.notes]
         self.timed.power_capped += timed.power_capped
         self.timed.checked_calls += timed.checked_calls

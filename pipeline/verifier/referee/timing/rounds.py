@@ -30,6 +30,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -37,11 +38,12 @@ from typing import Any
 import torch
 
 from kernelproof.types import ErrorStatistics
+from kernelproof.verifier.contestant.profiling import NO_KERNELS, TRACE_SECONDS
 from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.environment import Readings, read_state
 from kernelproof.verifier.referee.inputs.variants import Variant
 from kernelproof.verifier.referee.timing import clock
-from kernelproof.verifier.referee.timing.claim import timing_of
+from kernelproof.verifier.referee.timing.claim import LAUNCH_BOUND_MS, timing_of
 from kernelproof.verifier.referee.timing.clock import Alone, Round
 from kernelproof.verifier.referee.timing.disturbance import Repeats, Watch
 from kernelproof.verifier.referee.timing.releases import Kernels, Releases
@@ -193,6 +195,8 @@ class Timed:
     """Why no more rounds were made; None where a check failed."""
     failure: str | None = None
     bad: ErrorStatistics | None = None
+    looks: list[Look] = field(default_factory=list)
+    """At the kernels in a block of the candidate's, one for each pair of processes."""
     alone: dict[int, list[Alone]] = field(default_factory=dict)
     """The baseline's blocks after a pair's candidate was gone, by the pair's number."""
     before: Readings = field(default_factory=dict)
@@ -203,6 +207,10 @@ class Timed:
         if bad is not None and self.failure is None:
             self.failure, self.bad = "timed_outputs", bad
 
+
+Look = tuple[dict[str, Any], int, str]
+"""The candidate's report of a block that was watched, the number of calls in it, and what shows that other
+kernels were timed, if anything."""
 
 PLACES, ELEMENTS = 4, 16
 """Places that are looked at in a block, and elements of each output there. A candidate that leaves two of
@@ -271,8 +279,11 @@ class Stopwatch:
         watch: Watch,
         *,
         trusted: bool = False,
+        looks: bool = False,
     ) -> None:
-        """`trusted`: the candidate is a baseline of ours, and gets the places before it calls."""
+        """`trusted`: the candidate is a baseline of ours, and gets the places before it calls. `looks`: at
+        whose kernels run, in one more block."""
+        self._looks = looks
         self._trusted, self._outputs = trusted, TimedOutputs(subject)
         self._subject, self._slots = subject, subject.slots
         self._settings, self._device = subject.settings, subject.device
@@ -282,7 +293,8 @@ class Stopwatch:
         self._flush_failure: str | None = None
         """The fault that the candidate's proofs of the flush show, if one was wrong."""
         self._releases = Releases(self._kernels)
-        """Of the candidate's last block."""
+        self._reply: dict[str, Any] = {}
+        """Both of the candidate's last block."""
         self._wait_us, self._queued_us = MOST_WAIT_US, 0.0
         """How long keys are held back, and the longest that a side took to queue a call's launches."""
         self._impossible = 0
@@ -330,6 +342,8 @@ class Stopwatch:
                 timed.stop = self._rule.decide(timed.rounds, time.monotonic() - began)
         while timed.failure is None and self._decoys.are_missing(timed.rounds, self._rule):
             self._decoy(timed)
+        if timed.failure is None and self._wants_look(timed.rounds):
+            timed.looks.append(self._look(timed))
         timed.after, timed.beyond_trial = read_state(self._device), self._outputs.beyond_trial
         timed.notes, timed.power_capped = list(self._watch.notes), self._watch.power_capped
         return timed
@@ -429,6 +443,43 @@ class Stopwatch:
         self._check_block(timed, places, range(count))
         timed.checked_calls += count
 
+    def _wants_look(self, rounds: Sequence[Round]) -> bool:
+        return self._looks and not (self._rule.is_far_slower(rounds) or self._rule.is_below_bar(rounds))
+
+    def _look(self, timed: Timed) -> Look:
+        """A block like any other to the candidate, in which the profiler records whose kernels run. On a CPU
+        a dispatch mode sees another."""
+        fastest = min(clock.inside_ms(timed.rounds), clock.baseline_ms(timed.rounds))
+        profiled = {"watched": "profiled", "timed_next": fastest < LAUNCH_BOUND_MS}  # once more, as graphs
+        report, count = self._watched_block(timed, profiled)
+        others = clock.other_work(report.get("busy"), count, timed.rounds)
+        if (others or report.get("trouble") == NO_KERNELS) and timed.failure is None:  # once may be chance
+            report, count = self._watched_block(timed, profiled)
+            others = clock.other_work(report.get("busy"), count, timed.rounds)
+        if self._device.type == "cpu" and not report.get("interpreted"):  # which would take long
+            with suppress(ContestantFailed):  # not every program runs in such a mode
+                seen, _ = self._watched_block(timed, {"watched": "dispatched"})
+                report["dispatched"] = seen.get("dispatched")
+        return report, count, others
+
+    def _watched_block(self, timed: Timed, how: dict[str, Any]) -> tuple[dict[str, Any], int]:
+        count = self._random.choice(self._blocks.counts)
+        slots = self._random.sample(list(self._slots), count)
+        places = self._random.sample(list(self._slots), count)
+        self._candidate.pause()
+        self._baseline.pause()
+        watched = self._fill(slots, places, [self._draw] * count)
+        self._block(self._candidate, slots, places, watched, how)
+        timed.failure = timed.failure or self._flush_failure
+        if watched.changed or self._changed(slots, watched):
+            timed.failure = timed.failure or "inputs_unchanged"
+        place, seed = places[watched.index], watched.seeds[watched.index]
+        timed.record_wrong(self._outputs.wrong(place, watched.private, seed))
+        self._check_block(timed, places, range(count))
+        timed.checked_calls += 1
+        report = self._reply.get("profile")
+        return (report if isinstance(report, dict) else {}), count
+
     def _unusual(self, variant: Variant) -> list[Any]:
         drawn = self._draw()
         return variant.apply(drawn, self._subject.next_seed()) or drawn
@@ -469,12 +520,14 @@ class Stopwatch:
         slots: Sequence[SharedSlot],
         places: Sequence[SharedSlot],
         watched: _Watched | None,
+        how: dict[str, Any] | None = None,
     ) -> tuple[list[float], float]:
         """One side's block: its times, and the referee's clock around it, in milliseconds.
 
         On a GPU that is the clock around a call, times their number: see `Releases.outer_ms`. On a CPU it
         stops while the referee works and holds the side still. It runs until all processes of the side are at
-        rest, so it includes the work of a process that cannot be stopped at once.
+        rest, so it includes the work of a process that cannot be stopped at once. `how`: a look at the
+        kernels, which takes longer.
         """
         is_baseline = side is self._baseline
         ours = 0.0  # milliseconds that the referee itself took between the calls and their results' delivery
@@ -498,6 +551,8 @@ class Stopwatch:
             return {"places": list(map(list, specs))}
 
         seconds = self._settings.call_seconds * len(slots)
+        if how is not None:
+            message, seconds = message | how, seconds + TRACE_SECONDS
         results = [place.baseline if is_baseline else place.outputs for place in places]
         arrival = Arrival(results, self._random)
         self._watch.before()
@@ -524,7 +579,7 @@ class Stopwatch:
             self._disturbances.append(trouble)
             self._waited.add(is_baseline)
         if not is_baseline:
-            self._releases = releases
+            self._releases, self._reply = releases, reply
             if not self._trusted:
                 self._flush_failure = self._flush_failure or releases.flush_failure()
         return clock.believable_times(reply.get("ms"), len(slots)), host
