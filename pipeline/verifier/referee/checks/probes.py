@@ -150,44 +150,59 @@ class Probes:
         note_large_indices([*self._slot.views, *self._slot.outputs], self._ledger)
 
     def _other_weights(self, candidate: CandidateProcess) -> str:
-        """Other values for weights and inputs of one value throughout, where there are any.
+        """Other values for weights, and for inputs of one value throughout, where there are any.
 
         Returns why nothing more can be asked of the candidate, if so.
         """
         check = _check("other weights")
-        names = self._others.chosen(candidate)
-        settings, scratch = self._request.settings, Ledger(self._request)
         drawn = self._oracle.loaded.draw(self._ledger.seed("other weights"), self._device)
         generator = torch.Generator().manual_seed(self._ledger.seed("changed weights"))
         arguments, inputs = other_inputs(drawn, generator)
         del drawn
-        if not names and not inputs:
-            if self._others.names:
-                self._ledger.skipped(check, "it holds them in a form of its own")
-            return ""
+        ways = self._others.chosen(candidate) or ([[]] if inputs else [])
+        if not ways and self._others.names:
+            self._ledger.skipped(check, "it holds them in a form of its own")
+        for names in ways:
+            figures: dict[str, Any] = {"changed": len(names), "inputs": inputs}
+            figures |= {"first": names[0]} if names else {}
+            why = self._with_weights(candidate, names, generator, arguments, check, figures)
+            try:
+                self._others.restore(candidate, names)
+            except Ended:
+                return BROKEN
+            if not why:
+                break
+            if names is ways[-1]:
+                self._ledger.skipped(check, why)
+        return ""
+
+    def _with_weights(
+        self,
+        candidate: CandidateProcess,
+        names: list[str],
+        generator: torch.Generator,
+        arguments: list[Any],
+        check: CheckKind,
+        figures: dict[str, Any],
+    ) -> str:
+        """Records what comes of other values for these weights; or returns why nothing does."""
+        settings, scratch = self._request.settings, Ledger(self._request)
         trials = Trials(
             self._oracle, [self._slot], self._form, settings, self._device, scratch, candidate.ask
         )
-        figures: dict[str, Any] = {"changed": len(names), "inputs": inputs}
-        figures |= {"first": names[0]} if names else {}
         try:
             self._others.change(candidate, names, generator)
             why = trials.try_arguments("other weights", arguments)
             if why is not None:
-                self._ledger.skipped(check, why)
-            else:
-                self._ledger.passed(check, "it is", figures)
+                return why
+            self._ledger.passed(check, "it is", figures)
         except Ended as ended:
             if ended.status is Status.INFRASTRUCTURE_ERROR:
                 raise
             seen = f"{ended.status}: {ended.reason}"[:500]
             self._ledger.flagged(check, Flag.WEIGHTS_SPECIALISED, seen, figures)
         except torch.OutOfMemoryError:
-            self._ledger.skipped(check, SHORT)
-        try:
-            self._others.restore(candidate, names)
-        except Ended:
-            return BROKEN
+            return SHORT
         return ""
 
     def _margins(self, candidate: CandidateProcess, arguments: list[Any]) -> str:
