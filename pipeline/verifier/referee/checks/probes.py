@@ -323,7 +323,8 @@ class Probes:
             yield Probe(other.name, Flag.SHAPE_SPECIALISED, other.ways, growth=other.growth)
         secret = torch.Generator().manual_seed(self._ledger.seed("layouts and masks"))
         if any(t.dim() >= 2 and t.numel() > 1 for t in tensors(arguments)):
-            yield Probe("strided inputs", Flag.LAYOUT_SPECIALISED, [partial(strided, arguments, secret)])
+            ways = [partial(strided, arguments, secret)]
+            yield Probe("strided inputs", Flag.LAYOUT_SPECIALISED, ways, growth=2.0)
         if any(map(is_mask, tensors(arguments))):
             yield Probe("other masks", Flag.WEIGHTS_SPECIALISED, [partial(other_masks, arguments, secret)])
         # Odd sizes end the process of a candidate that reads several elements at a time, and all later probes
@@ -558,18 +559,17 @@ def odd(size: int) -> int:
 
 
 def strided(arguments: list[Any], generator: torch.Generator) -> list[Any]:
-    """The same values otherwise laid out in memory: dimensions in a secret order, rows that are apart, or
-    both."""
+    """The same values otherwise laid out in memory: dimensions in a secret order, rows or elements apart."""
 
     def change(tensor: torch.Tensor) -> torch.Tensor:
         if tensor.dim() < 2:
             return tensor
         order = torch.randperm(tensor.dim(), generator=generator).tolist()
         inner = tensor.permute(order)
-        least = int(torch.randint(2, (), generator=generator))
-        for apart in range(least, 2):
-            held = inner.new_empty((*inner.shape[:-1], inner.shape[-1] + apart))
-            found = held.narrow(-1, 0, inner.shape[-1]).copy_(inner)
+        *rows, width = inner.shape
+        for kind in range(int(torch.randint(3, (), generator=generator)), 3):
+            held = inner.new_empty(((*rows, width), (*rows, width + 1), (*rows, width, 2))[kind])
+            found = (held[..., 0] if kind == 2 else held.narrow(-1, 0, width)).copy_(inner)
             found = found.permute([order.index(dim) for dim in range(tensor.dim())])
             if not found.is_contiguous():
                 break

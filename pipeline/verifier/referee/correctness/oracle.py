@@ -312,10 +312,11 @@ class Oracle:
                 records.append(record | {"unknown": bounds})
                 continue
             bound = bounds[output]
-            doubtful = not bound.separable and held(output, tolerance.COARSE_SHARE * (bound.smallest or 0.0))
+            beyond = bound.doubtful(errors[output].relative_norm)
+            doubtful = beyond is not None and held(output, beyond).wrong > 0
             errors[output] = held(output, bound.bound)
             record |= {"refused": errors[output].wrong > 0, "separable": bound.separable}
-            records.append(record | {"flagged": bool(doubtful and doubtful.wrong)} | asdict(bound))
+            records.append(record | {"flagged": doubtful} | asdict(bound))
         return replace(found, errors=errors, precision=records)
 
     def fit(self, expected: Expected) -> list[precision.Bound] | str:

@@ -27,7 +27,8 @@ A reference that only moves data (a gather, a copy, a concatenation: every opera
 no arithmetic to round in, so ROUNDINGS roundings are its bound. An error that happened to be 0 says nothing.
 
 An output that only the floor accepts is wrong if it is not within N; where precision is not separable, it is
-accepted, and flagged if a share of the smallest error would refuse it. A bound that is not found out in
+accepted, and flagged if a share of the smallest error would refuse it. So is one that coarse operands in some
+place explain where they are no mark, and twice plain arithmetic does not. A bound that is not found out in
 MOST_SECONDS decides nothing. The figures of `values: NAME` hold what was found.
 """
 
@@ -38,7 +39,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -73,6 +74,9 @@ PLACES = 8
 NEAR = 2.0**-8
 """Other draws: every element times a number this near to 1, so that it rounds anew in all three formats."""
 UNIT = 2.0**-24
+BFLOAT16_STEPS = 16
+"""Coarse operands in one place explain an error of so many times theirs: bfloat16 makes eight times that of
+eleven bits."""
 SEARCHED = 52
 """Roundings of each input that a search has to bear: a sixteenth of the floor."""
 LEAST = ROUNDINGS * UNIT
@@ -119,11 +123,22 @@ class Bound:
     """What no bound is below."""
     moved: bool = False
     """Whether the reference only moves data."""
+    hidden: tuple[float, ...] = ()
+    """The errors of coarse operands in places where they are no mark of them."""
+    plain: float = 0.0
+    """The error of plain arithmetic."""
 
     @property
     def separable(self) -> bool:
         """Whether coarse operands can be told from honest arithmetic there."""
         return self.moved or self.coarse is not None
+
+    def doubtful(self, error: float) -> float | None:
+        """Beyond what bound an error raises the question of coarse operands; None where it does not."""
+        if not self.separable:
+            return COARSE_SHARE * (self.smallest or 0.0)
+        found = [far for far in self.hidden if COARSE_SHARE * far < error < BFLOAT16_STEPS * far]
+        return max(COARSE_SHARE * min(found), 2 * self.plain, LEAST) if found else None
 
 
 def sixteen_bits(tensor: torch.Tensor) -> torch.Tensor:
@@ -237,7 +252,7 @@ class Precision:
         bounds = []
         for number, (stick, far, lost) in enumerate(zip(sticks, plain, by_hand, strict=True)):
             sums = max(tolerance.PLAIN_MULTIPLE * far, lost)
-            bounds.append(_bound(stick, sums, [each[number] for each in errors]))
+            bounds.append(replace(_bound(stick, sums, [each[number] for each in errors]), plain=far))
         return bounds
 
     def by_hand_errors(self, at: Inputs, sticks: Sequence[Yardstick]) -> list[float] | None:
@@ -350,7 +365,9 @@ def _bound(stick: Yardstick, sums: float, errors: Sequence[float]) -> Bound:
     floor = tolerance.norm_floor(stick.native.dtype)
     separable = [error for error in errors if COARSE_SHARE * error >= honest]
     coarse = min(separable, default=None)
-    return Bound(min(floor, COARSE_SHARE * coarse) if coarse else floor, coarse, min(errors), honest)
+    least = min(floor, COARSE_SHARE * coarse) if coarse else floor
+    hidden = tuple(error for error in errors if COARSE_SHARE * error < honest)
+    return Bound(least, coarse, min(errors), honest, hidden=hidden)
 
 
 def _farthest(found: IndexLeaf, exact: IndexLeaf) -> float:
