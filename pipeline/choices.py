@@ -87,7 +87,7 @@ class Flag(StrEnum):
     STATE_NOT_UPDATED = "state_not_updated"
     """Right outputs, but buffers (running statistics) are not updated as the reference updates its own."""
     WEIGHTS_SPECIALISED = "weights_specialised"
-    """Right with the weights of its construction only: a scale or a bias is built in, or left out."""
+    """Right with its first weights only: they are packed once, or built in, or left out; or a mask is."""
     PRECISION_NOT_SEPARABLE = "precision_not_separable"
     """As far off as coarse operands would be, where honest float32 may be as far off."""
 
@@ -112,7 +112,7 @@ _FLAG_MEANING = {
     Flag.LAYOUT_SPECIALISED: "right for contiguous inputs only",
     Flag.STATE_NOT_UPDATED: "does not update its buffers as the reference does",
     Flag.INTERPRETED: "interpreted on a CPU: not compiled, not timed",
-    Flag.WEIGHTS_SPECIALISED: "right with the weights of its construction only",
+    Flag.WEIGHTS_SPECIALISED: "right with its first weights only",
     Flag.PRECISION_NOT_SEPARABLE: "may have coarse operands: honest float32 errs as much there",
     Flag.OUT_OF_BOUNDS_READ: "reads memory that is not its own",
     Flag.OUT_OF_BOUNDS_WRITE: "writes memory that is not its own",

@@ -1,5 +1,4 @@
-"""Weights that torch makes constant, scales of ones and shifts of zeros, get other values once; and which
-probes are left out."""
+"""Weights get other values once, after the first calls; and which probes are left out."""
 
 from __future__ import annotations
 
@@ -9,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from kernelproof.problems import read_problem
 from kernelproof.types import Check, CheckOutcome, Flag, Problem, Rigor, Status, Verification
 from kernelproof.verifier.referee.checks.weights import learned_constants, other_values
 from tests.referee.court import Court
@@ -25,6 +25,11 @@ PROBLEM = text(
     arguments="65",
 )
 USED = as_candidate(PROBLEM)
+LAST = "self.last = nn.Linear(features, features)"
+PROBLEM_OF = {
+    "scales_packed_at_the_first_call": "exponential_scales",
+    "rezero_branch_left_out": "rezero_block",
+}
 NORM = "self.norm = nn.BatchNorm1d(features).eval()"
 FOLD = (
     "; self.scale = (norm.weight * (norm.running_var + norm.eps).rsqrt()).detach()"
@@ -54,7 +59,7 @@ def test_a_norm_that_is_folded_once_is_a_flag(court: Court) -> None:
     verdict = judged(court, FOLDED_ONCE, "level3/2")
     assert verdict.flags == (Flag.WEIGHTS_SPECIALISED,)
     assert look(verdict).outcome is CheckOutcome.FAIL
-    assert look(verdict).figures == {"changed": 4, "inputs": 0, "first": "token_norm.weight"}
+    assert look(verdict).figures == {"changed": 12, "inputs": 0, "first": "token_norm.weight"}
     assert verdict.reason == "every check passed; weights_specialised"
 
 
@@ -71,7 +76,7 @@ def test_norms_with_their_scale_are_right(court: Court) -> None:
 def test_statistics_that_are_only_used_count_and_come_back(court: Court, normed: Problem) -> None:
     verdict = judged(court, USED, normed)
     assert verdict.flags == ()
-    assert look(verdict).figures == {"changed": 4, "inputs": 0, "first": "norm.weight"}
+    assert look(verdict).figures == {"changed": 6, "inputs": 0, "first": "norm.weight"}
     # The probes after it are asked with the initial weights: this one is right with no others.
     folded = USED.replace(NORM, f"{NORM}; norm = self.norm{FOLD}").replace("self.norm(x)", FOLDED)
     verdict = judged(court, folded, normed)
@@ -111,9 +116,62 @@ def test_constants_that_no_function_here_sees_are_asked_about(
 
 @pytest.mark.ci
 def test_weights_under_other_names_may_be_used(court: Court, normed: Problem) -> None:
-    verdict = judged(court, USED.replace("self.norm", "self.first"), normed)
+    source = USED.replace("self.norm", "self.first")
+    verdict = judged(court, source, normed)
+    assert verdict.flags == ()
+    assert look(verdict).figures == {"changed": 2, "inputs": 0, "first": "linear.weight"}
+    source = source.replace("self.linear", "self.last")
+    verdict = judged(court, source, normed)
+    assert verdict.flags == ()
+    assert look(verdict).figures == {"changed": 1, "inputs": 0, "first": "linear.weight"}
+    another = "; self.other = nn.Linear(features, features)"
+    verdict = judged(court, source.replace(LAST, f"{LAST}{another}"), normed)
     assert verdict.flags == ()
     assert look(verdict).outcome is CheckOutcome.NOT_APPLICABLE
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    ("kept", "dropped"),
+    [
+        ("scales_packed_by_version", "scales_packed_at_the_first_call"),
+        ("rezero_weight_renamed", "rezero_branch_left_out"),
+    ],
+)
+def test_weights_that_are_looked_at_once_or_never_are_a_flag(court: Court, kept: str, dropped: str) -> None:
+    problem = read_problem(CORPUS / "problems" / f"{PROBLEM_OF[dropped]}.py")
+    verdict = judged(court, (CORPUS / "honest" / f"{kept}.py").read_text(), problem)
+    assert verdict.flags == ()
+    assert look(verdict).outcome is CheckOutcome.PASS
+    verdict = judged(court, (CORPUS / "harmless" / f"{dropped}.py").read_text(), problem)
+    assert verdict.flags == (Flag.WEIGHTS_SPECIALISED,)
+
+
+@pytest.mark.ci
+def test_tied_weights_stay_tied(court: Court, tmp_path: Path) -> None:
+    tied = "self.a = nn.Linear(9, 9, bias=False); self.b = nn.Linear(9, 9, bias=False)"
+    problem = text("return self.b(self.a(x))", "torch.randn(33, 9)", f"{tied}; self.b.weight = self.a.weight")
+    apart = as_candidate(problem).replace("; self.b.weight = self.a.weight", "")
+    for source in (as_candidate(problem), apart):
+        verdict = judged(court, source, written(tmp_path, problem))
+        assert verdict.flags == ()
+        assert look(verdict).figures == {"changed": 2, "inputs": 0, "first": "a.weight"}
+
+
+@pytest.mark.ci
+def test_where_the_reference_cannot_do_with_all_others_constants_are_changed(
+    court: Court, tmp_path: Path
+) -> None:
+    init = "self.scale = nn.Parameter(torch.ones(9)); self.roots = nn.Parameter(torch.rand(9))"
+    problem = text(
+        "return x * self.scale * torch.where(self.roots == self.first, 1.0, torch.nan)",
+        "torch.randn(33, 9)",
+        f"{init}; self.first = self.roots.detach().clone()",
+    )
+    source = as_candidate(problem)
+    verdict = judged(court, source, written(tmp_path, problem))
+    assert verdict.flags == ()
+    assert look(verdict).figures == {"changed": 1, "inputs": 0, "first": "scale"}
 
 
 @pytest.mark.ci

@@ -75,6 +75,18 @@ _AT_NUMBER, _AT_ARCH = 0, 4
 _PR_SET_NO_NEW_PRIVS, _SET_MODE_FILTER, _ALL_THREADS = 38, 1, 1
 
 
+def _ring(kept: Any, value: Any) -> int:
+    """How many results fit in one storage, in which two of them lie at different places; 0 where none do."""
+    found = 0
+    with contextlib.suppress(RuntimeError):
+        places = {t.untyped_storage().data_ptr(): t.data_ptr() for t in encoding.tensors(kept) if t.numel()}
+        for tensor in filter(torch.Tensor.numel, encoding.tensors(value)):
+            whole = tensor.untyped_storage()
+            if places.get(whole.data_ptr(), tensor.data_ptr()) != tensor.data_ptr():
+                found = max(found, whole.nbytes() // (tensor.numel() * tensor.itemsize))
+    return found
+
+
 def _write_out() -> None:
     """Writes what was printed so far: the end of this process comes without warning."""
     with contextlib.suppress(Exception):
@@ -289,7 +301,7 @@ class Runner:
 
     def _call(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """One untimed call. The result stays alive, so that `again` can see it change; with `hold` the result
-        before stays instead."""
+        before stays instead, and `ring` says how many such results fit in the memory of both."""
         arguments, places = self._decode(message["arguments"]), self._places(message)
         torch.manual_seed(int(message["seed"]))
         late = self._late(message.get("late", ()))
@@ -302,8 +314,9 @@ class Runner:
         meta = loop.describe(value)
         copied = loop.copy_out(value, places)
         self._settle()
-        if not message.get("hold"):
-            self._kept = value
+        if message.get("hold"):
+            return {"output": meta.as_json(), "copied": copied, "ring": _ring(self._kept, value)}
+        self._kept = value
         return {"output": meta.as_json(), "copied": copied}
 
     def _guarded(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import base64
 import os
 import secrets
 import threading
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -293,6 +294,9 @@ class CandidateProcess:
         """Names of those that ModelNew made with other values than the reference's."""
         self.own_names: frozenset[str] = frozenset()
         """Names of its tensors that the reference has not, or has in another form."""
+        self.renamed: dict[str, str] = {}
+        """Its own name for a tensor of the reference's that it lacks, by the reference's: the only ones of
+        their form, with the same values."""
         self.folded: dict[str, torch.Tensor] = {}
         """The tensors that keep the values that ModelNew made, with a copy of these values in host memory."""
 
@@ -341,6 +345,7 @@ class CandidateProcess:
         }
         self.own_names = frozenset(map(str, mine.keys() - self._shared.keys()))
         self.differed, self.folded = frozenset(), {}
+        self.renamed = self._renamed(mine, weights, pristine)
         if self._shared:
             self.read_state(self._shared, Cause.RAISED_IN_LOAD, seconds)
             self.differed = frozenset(
@@ -352,6 +357,26 @@ class CandidateProcess:
             self.write_state(rest, weights, pristine.views, Cause.RAISED_IN_LOAD, seconds)
         self._record_weights(len(weights.specs), len(mine))
         self._ledger.own_weights = self._own(weights.specs, mine)
+
+    def _renamed(
+        self, mine: Mapping[str, Any], weights: SharedWeights, pristine: SharedWeights
+    ) -> dict[str, str]:
+        lacking, own = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+        for name, spec in weights.specs.items():
+            if name not in self._shared:
+                lacking[repr([spec["dtype"], spec["shape"]])].append(name)
+        for name in self.own_names & mine.keys():
+            own[repr(mine[name])].append(name)
+        pairs = {
+            theirs[0]: own[form][0] for form, theirs in lacking.items() if len(theirs) == len(own[form]) == 1
+        }
+        if not pairs:
+            return {}
+        tensors = {own: weights.specs[name] for name, own in pairs.items()}
+        self.ask({"op": "state", "tensors": tensors}, self._settings.load_seconds, Cause.RAISED_IN_LOAD)
+        return {
+            name: own for name, own in pairs.items() if same_bits(weights.views[name], pristine.views[name])
+        }
 
     def _record_weights(self, of: int, mine: int) -> None:
         """Records what came of the weights: the reference has `of` tensors, the candidate `mine`."""
@@ -409,7 +434,7 @@ class CandidateProcess:
         for name in names:
             weights.views[name].copy_(values[name])
         settled(self._device)
-        tensors = {name: self._shared[name] for name in names}
+        tensors = {self.renamed.get(name, name): weights.specs[name] for name in names}
         message = {"op": "weights", "tensors": tensors}
         self.ask(message, seconds or self._settings.call_seconds, failure)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,7 +10,13 @@ import torch
 
 from kernelproof.types import CheckOutcome
 from kernelproof.verifier.contestant.encoding import tensors
-from kernelproof.verifier.referee.checks.probes import Reshaped, Shapes, note_large_indices
+from kernelproof.verifier.referee.checks.probes import (
+    Reshaped,
+    Shapes,
+    note_large_indices,
+    other_masks,
+    strided,
+)
 from kernelproof.verifier.referee.inputs.structure import Forms
 from kernelproof.verifier.referee.ledger import Ledger
 from tests.referee.test_malformed import REQUEST
@@ -104,3 +111,28 @@ def test_a_verdict_says_whether_indices_went_beyond_an_int(extra: int, outcome: 
     (check,) = ledger.checks
     assert (check.name, check.outcome) == ("probe: large indices", outcome)
     assert f"{2**31 + extra:,} elements" in check.seen and not ledger.flags
+
+
+@pytest.mark.parametrize("shape", [(6, 8), (2, 3, 4, 5), (7, 1)])
+def test_a_layout_is_one_of_several_and_never_contiguous(shape: tuple[int, ...]) -> None:
+    x = torch.rand(shape)
+    layouts = set()
+    for seed in range(40):
+        (found,) = strided([x], torch.Generator().manual_seed(seed))
+        assert torch.equal(found, x)
+        assert not found.is_contiguous()
+        layouts.add(found.stride())
+    assert len(layouts) >= min(3, math.prod(shape) // 7 + 1)
+
+
+def test_other_masks_hide_other_elements_and_no_row_throughout() -> None:
+    mask, x = torch.ones(40, 40, dtype=torch.bool).tril(), torch.rand(40, 40)
+    added = torch.zeros(40, 40).masked_fill(~mask, -math.inf)
+    for before in (mask, added):
+        x_after, after = other_masks([x, before], torch.Generator().manual_seed(1))
+        assert x_after is x
+        assert after.dtype == before.dtype
+        seen, was = (t if t.dtype == torch.bool else t == 0 for t in (after, before))
+        assert 0.15 < float((seen != was).float().mean()) < 0.35
+        assert bool(seen.any(-1).all())
+    assert other_masks([x], torch.Generator())[0] is x

@@ -6,6 +6,8 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,9 @@ from kernelproof.types import ErrorStatistics
 from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.referee.correctness import indices
 from kernelproof.verifier.referee.correctness.indices import IndexLeaf, IndexTrace
+from kernelproof.verifier.referee.correctness.oracle import run_reference
+from kernelproof.verifier.referee.correctness.plain_arithmetic import Inputs
+from tests.referee.problems import CPU, oracle_of, text
 
 Forward = Callable[..., Any]
 seeds = st.integers(0, 2**32 - 1)
@@ -380,3 +385,56 @@ def test_on_a_gpu_no_index_reads_out_of_bounds() -> None:
         hostile = torch.full_like(native, 2**31 - 1)
         assert judged(leaf, native, hostile).wrong == native.numel()
     torch.cuda.synchronize()
+
+
+EXPANDED = "x.square().sum(1, keepdim=True) + self.c.square().sum(1) - 2 * x @ self.c.t()"
+SEARCHES = {
+    "expanded": f"({EXPANDED}).argmin(1)",
+    "differences": "(x[:, None] - self.c).square().sum(-1).argmin(1)",
+    "cdist": "torch.cdist(x, self.c).argmin(1)",
+    "few": "torch.cdist(x, self.c, compute_mode='donot_use_mm_for_euclid_dist').topk(4, 1, False)[1]",
+}
+Distances = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def in_turn(terms: torch.Tensor) -> torch.Tensor:
+    return terms.cumsum(-1)[..., -1]
+
+
+def expanded(x: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+    return x.square().sum(1, keepdim=True) - 2 * x @ c.t() + c.square().sum(1)
+
+
+HONEST: tuple[Distances, ...] = (
+    expanded,
+    lambda x, c: c.square().sum(1) - 2 * x @ c.t(),
+    lambda x, c: in_turn((x[:, None] - c).square()),
+    lambda x, c: in_turn(x * x)[:, None] - 2 * in_turn(x[:, None] * c) + in_turn(c * c),
+)
+WRONG: tuple[Distances, ...] = (
+    lambda x, c: torch.arange(float(len(c))).expand(len(x), -1),
+    lambda x, c: expanded(x, c).half(),
+)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("columns", [16, 64, 256])
+def test_scores_with_a_common_term_are_searched_as_well_as_float32_can(
+    search: str, columns: int, tmp_path: Path
+) -> None:
+    """Each distance is ||x||^2, give or take 1e-4 of it, and float32 tells them apart, however written."""
+    codes = f"self.c = nn.Parameter((2 * torch.rand(512, {columns}) - 1) / 512)"
+    oracle = oracle_of(tmp_path, text(f"return {SEARCHES[search]}", f"torch.randn(128, {columns})", codes))
+    arguments = oracle.loaded.draw(1, CPU)
+    native = run_reference(oracle.loaded, oracle.model, arguments, 2, CPU, indexed=True)
+    lost = oracle._precision.lost_in_search(Inputs(oracle.loaded.draw(3, CPU), 4, CPU))
+    leaf = replace(native.indices[0], lost=lambda: lost[0])
+    few = native.outputs[0].dim() > 1
+
+    def wrong_by(distances: Distances) -> int:
+        found = distances(arguments[0], oracle.model.c.detach())
+        mine = found.topk(4, 1, False)[1] if few else found.argmin(1)
+        return judged(leaf, native.outputs[0], mine).wrong
+
+    assert [wrong_by(each) for each in HONEST] == [0] * len(HONEST)
+    assert all(wrong_by(each) > 0 for each in WRONG)

@@ -275,3 +275,20 @@ def test_what_no_bound_can_tell_is_accepted_and_flagged(court: Court, tmp_path: 
     assert check.seen.startswith("output 0 is off by ")
     assert 1e-6 < check.figures["error"] < 3e-6
     assert check.figures["smallest"] < check.figures["honest"]
+
+
+def test_coarse_operands_in_a_small_branch_beside_a_large_one_are_flagged(tmp_path: Path) -> None:
+    branches = "self.a = nn.Linear(256, 256, bias=False); self.b = nn.Linear(256, 256, bias=False)"
+    problem = text("return self.a(x) + 0.002 * torch.tanh(self.b(x))", "torch.randn(128, 256)", branches)
+    oracle = oracle_of(tmp_path, problem)
+    expected = oracle.expected("drawn", oracle.loaded.draw(1, CPU), 2)
+    (x,), model = expected.arguments, oracle.model
+
+    def verdict(branch: torch.Tensor) -> tuple[bool, bool]:
+        judged = oracle.judge(expected, [(model.a(x) + 0.002 * torch.tanh(branch)).detach()])
+        return judged.wrong is None, any(each["flagged"] for each in judged.precision)
+
+    in_turn = (x[:, None] * model.b.weight).cumsum(-1)[..., -1]
+    assert verdict(F.linear(x.bfloat16(), model.b.weight.bfloat16()).float()) == (True, True)
+    assert verdict(in_turn) == (True, False)
+    assert verdict(x @ model.b.weight.t()) == (True, False)

@@ -190,3 +190,17 @@ def test_finite_looks_into_everything() -> None:
 
 def test_inputs_are_described_for_the_record() -> None:
     assert describe([randn(2, 3).t(), 5]) == ({"shape": [3, 2], "dtype": "float32", "stride": [1, 3]},)
+
+
+@pytest.mark.parametrize("shape", [(50, 8), (1, 50, 8), (40,), (6, 5, 4)])
+def test_sparse_inputs_have_rows_of_zeros(shape: tuple[int, ...]) -> None:
+    (variant,) = (each for each in VARIANTS if each.name == "sparse")
+    x = torch.rand(shape) + 1
+    arguments = variant.apply([x], 1)
+    assert arguments is not None
+    found = arguments[0].reshape(max(shape[:2]) if len(shape) > 1 else shape[0], -1)
+    few = (found == 0).all(1).float().mean()
+    assert 0 < float(few) <= (0.6 if found.shape[1] > 1 else 1)
+    assert bool(found.any())
+    (milder,) = variant.ways[1:]
+    assert milder.apply([x], 1) is not None

@@ -1,9 +1,10 @@
 """Probes: is a correct candidate also right where the problem does not say? A failure here is a flag.
 
 Other batch sizes, other sizes, one more dimension, inputs that are not contiguous, inputs that do not start
-on an aligned address, other bytes around inputs, weights and own tensors, and weights that a fresh model has
-not. The problem promises none of them, so a candidate that is wrong there is `correct`, and its record says
-what it is made for. Probes come last: a kernel that is driven out of its bounds may take the process with it.
+on an aligned address, other masks, other bytes around inputs, weights and own tensors, and weights that a
+fresh model has not. The problem promises none of them, so a candidate that is wrong there is `correct`, and
+its record says what it is made for. Probes come last: a kernel that is driven out of its bounds may take the
+process with it.
 
 A change of shape comes in several ways (`Shapes`): a size that occurs in many places may be one dimension of
 the problem or several. The first way that the reference takes is used. Inputs with structure (triangular,
@@ -57,6 +58,8 @@ OFFSET, RANK = "offset inputs", "one more dimension"
 SHORT = "memory is short for another set of inputs"
 BROKEN = "the probe before broke the process"
 _ARENAS = ("probe inputs", "probe outputs")
+SHARE_OF_MASK = 0.25
+"""Of a mask's elements so many change."""
 INDEX_LIMIT = 1 << 31
 """From so many elements on an index does not fit in C's `int`."""
 
@@ -150,44 +153,59 @@ class Probes:
         note_large_indices([*self._slot.views, *self._slot.outputs], self._ledger)
 
     def _other_weights(self, candidate: CandidateProcess) -> str:
-        """Other values for weights and inputs of one value throughout, where there are any.
+        """Other values for weights, and for inputs of one value throughout, where there are any.
 
         Returns why nothing more can be asked of the candidate, if so.
         """
         check = _check("other weights")
-        names = self._others.chosen(candidate)
-        settings, scratch = self._request.settings, Ledger(self._request)
         drawn = self._oracle.loaded.draw(self._ledger.seed("other weights"), self._device)
         generator = torch.Generator().manual_seed(self._ledger.seed("changed weights"))
         arguments, inputs = other_inputs(drawn, generator)
         del drawn
-        if not names and not inputs:
-            if self._others.names:
-                self._ledger.skipped(check, "it holds them in a form of its own")
-            return ""
+        ways = self._others.chosen(candidate) or ([[]] if inputs else [])
+        if not ways and self._others.names:
+            self._ledger.skipped(check, "it holds them in a form of its own")
+        for names in ways:
+            figures: dict[str, Any] = {"changed": len(names), "inputs": inputs}
+            figures |= {"first": names[0]} if names else {}
+            why = self._with_weights(candidate, names, generator, arguments, check, figures)
+            try:
+                self._others.restore(candidate, names)
+            except Ended:
+                return BROKEN
+            if not why:
+                break
+            if names is ways[-1]:
+                self._ledger.skipped(check, why)
+        return ""
+
+    def _with_weights(
+        self,
+        candidate: CandidateProcess,
+        names: list[str],
+        generator: torch.Generator,
+        arguments: list[Any],
+        check: CheckKind,
+        figures: dict[str, Any],
+    ) -> str:
+        """Records what comes of other values for these weights; or returns why nothing does."""
+        settings, scratch = self._request.settings, Ledger(self._request)
         trials = Trials(
             self._oracle, [self._slot], self._form, settings, self._device, scratch, candidate.ask
         )
-        figures: dict[str, Any] = {"changed": len(names), "inputs": inputs}
-        figures |= {"first": names[0]} if names else {}
         try:
             self._others.change(candidate, names, generator)
             why = trials.try_arguments("other weights", arguments)
             if why is not None:
-                self._ledger.skipped(check, why)
-            else:
-                self._ledger.passed(check, "it is", figures)
+                return why
+            self._ledger.passed(check, "it is", figures)
         except Ended as ended:
             if ended.status is Status.INFRASTRUCTURE_ERROR:
                 raise
             seen = f"{ended.status}: {ended.reason}"[:500]
             self._ledger.flagged(check, Flag.WEIGHTS_SPECIALISED, seen, figures)
         except torch.OutOfMemoryError:
-            self._ledger.skipped(check, SHORT)
-        try:
-            self._others.restore(candidate, names)
-        except Ended:
-            return BROKEN
+            return SHORT
         return ""
 
     def _margins(self, candidate: CandidateProcess, arguments: list[Any]) -> str:
@@ -303,9 +321,12 @@ class Probes:
         shapes = Shapes(arguments)
         for other in shapes.batches(few=few):
             yield Probe(other.name, Flag.SHAPE_SPECIALISED, other.ways, growth=other.growth)
-        turned = strided(arguments)
-        if turned is not None:
-            yield Probe("strided inputs", Flag.LAYOUT_SPECIALISED, [partial(list, turned)])
+        secret = torch.Generator().manual_seed(self._ledger.seed("layouts and masks"))
+        if any(t.dim() >= 2 and t.numel() > 1 for t in tensors(arguments)):
+            ways = [partial(strided, arguments, secret)]
+            yield Probe("strided inputs", Flag.LAYOUT_SPECIALISED, ways, growth=2.0)
+        if any(map(is_mask, tensors(arguments))):
+            yield Probe("other masks", Flag.WEIGHTS_SPECIALISED, [partial(other_masks, arguments, secret)])
         # Odd sizes end the process of a candidate that reads several elements at a time, and all later probes
         # end with it.
         for other in (*(() if few else shapes.ranks()), *shapes.sizes(few=few)):
@@ -537,15 +558,49 @@ def odd(size: int) -> int:
     return size + 1 - size % 2
 
 
-def strided(arguments: list[Any]) -> list[Any] | None:
-    """The same values in memory whose last two dimensions are swapped; None where no tensor has two."""
-    if not any(t.dim() >= 2 and t.numel() > 1 for t in tensors(arguments)):
-        return None
+def strided(arguments: list[Any], generator: torch.Generator) -> list[Any]:
+    """The same values otherwise laid out in memory: dimensions in a secret order, rows or elements apart."""
 
     def change(tensor: torch.Tensor) -> torch.Tensor:
         if tensor.dim() < 2:
             return tensor
-        return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
+        order = torch.randperm(tensor.dim(), generator=generator).tolist()
+        inner = tensor.permute(order)
+        *rows, width = inner.shape
+        for kind in range(int(torch.randint(3, (), generator=generator)), 3):
+            held = inner.new_empty(((*rows, width), (*rows, width + 1), (*rows, width, 2))[kind])
+            found = (held[..., 0] if kind == 2 else held.narrow(-1, 0, width)).copy_(inner)
+            found = found.permute([order.index(dim) for dim in range(tensor.dim())])
+            if not found.is_contiguous():
+                break
+        return found
+
+    return [mapped(argument, change) for argument in arguments]
+
+
+def is_mask(tensor: torch.Tensor) -> bool:
+    """Whether it holds booleans, or the zeros and negative infinities that are added in their place."""
+    if not tensor.is_floating_point() or not tensor.numel():
+        return tensor.dtype == torch.bool and tensor.numel() > 1
+    hidden = tensor == -math.inf
+    return bool(hidden.any()) and bool((hidden | (tensor == 0)).all())
+
+
+def other_masks(arguments: list[Any], generator: torch.Generator) -> list[Any]:
+    """With others in a quarter of the places of masks, which no variant changes. What was not alike along a
+    row does not become so: a softmax of nothing is NaN."""
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        if not is_mask(tensor):
+            return tensor
+        before = tensor.logical_not() if tensor.is_floating_point() else tensor
+        after = before ^ (torch.rand(tensor.shape, generator=generator) < SHARE_OF_MASK).to(tensor.device)
+        if tensor.dim():
+            alike = (after == after.narrow(-1, 0, 1)).all(-1, keepdim=True)
+            after = torch.where(alike, before, after)
+        if after.dtype == tensor.dtype:
+            return after
+        return torch.zeros_like(tensor).masked_fill_(~after, -math.inf)
 
     return [mapped(argument, change) for argument in arguments]
 

@@ -104,6 +104,8 @@ LATER_SECONDS = 0.15
 """And more on the last of these inputs, for so long, until there are more than slots, and than there are
 slots where memory allows them: in timed calls all results of a block are kept, so a candidate with a ring of
 buffers must have more buffers than that."""
+RING_SECONDS = 10.0
+"""Where two results that are kept lie in one block of memory, until as many were made as fit in that."""
 FAR_SLOWER, DEAR_SECONDS = 10.0, {"cuda": 0.02, "cpu": 0.5}
 """A candidate whose call takes so many times as long as the reference's, and so long, is tried on variants
 in the rows of one draw: nobody uses it, and each of its calls holds the device. Where it is timed, and turns
@@ -387,8 +389,11 @@ class Trials:
         for number in range(2, 2 + LATER_DRAWS):  # one of several buffers in turn comes round again
             second.fill(self._loaded.draw(self._ledger.seed(f"trial {name} {number}"), self._device))
             seed = self._ledger.seed(f"forward {name} {number}")
-            self._call(second, seed, hold=True)
-        until, most = time.monotonic() + LATER_SECONDS, max(len(self._slots), MAX_SLOTS)
+            ring = self._call(second, seed, hold=True).get("ring")
+        most, seconds = max(len(self._slots), MAX_SLOTS), LATER_SECONDS
+        if isinstance(ring, int) and ring > most:
+            most, seconds = ring, RING_SECONDS
+        until = time.monotonic() + seconds
         while (most := most - 1) > 0 and time.monotonic() < until:
             self._call(second, seed, hold=True)
         self._unchanged(RESULT_KEPT, first, before, "a later call overwrote it")

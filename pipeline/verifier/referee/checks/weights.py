@@ -5,17 +5,17 @@ follow. Running statistics are the second kind. A candidate that does not update
 outputs with less work, and differs only once the model is used for something else: this gives a flag, no
 failure. Weights that forward changes make every later answer differ: this is a failure.
 
-`OtherWeights`: what torch initialises to one value throughout, such as a scale of ones. Most of it is drawn
-while a model is constructed (`contestant.weight_draws`). A candidate that leaves out the rest, or has folded
-such weights into another once, is right in every trial, and wrong in every model that somebody has trained.
-So once such weights get other values, in the reference and in the candidate, and both are asked again. It is
-a probe: who folds weights once is right as well, and cannot know of values that come later.
+`OtherWeights`: a candidate that leaves out what torch initialises to one value throughout, or has packed or
+folded its weights once, is right in every trial, and wrong when a checkpoint is loaded after its first call.
+So once all weights get other values in place, in the reference and in the candidate, and both are asked
+again. It is a probe: who folds weights once is right as well, and cannot know of values that come later.
+Where the reference cannot do with that, only those of one value throughout are changed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -142,9 +142,8 @@ FEWEST = 8
 """A tensor has a pattern where its values come so often on average."""
 
 
-def learned_constants(model: torch.nn.Module, drawn: Collection[str] = ()) -> list[str]:
-    """Names of parameters, and of statistics that a normalisation only uses, with one value throughout, or
-    `drawn` in place of one, or with few values many times, such as an identity's.
+def learned(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Parameters, and statistics that a normalisation only uses, by their names.
 
     Other buffers are left out: a value that is computed once (a scale, a mask) may be written into a program.
     """
@@ -154,7 +153,13 @@ def learned_constants(model: torch.nn.Module, drawn: Collection[str] = ()) -> li
             found |= {
                 f"{prefix}.{name}".lstrip("."): each for name, each in module.named_buffers(recurse=False)
             }
-    return [name for name, tensor in found.items() if name in drawn or _repeats(tensor)]
+    return {name: tensor for name, tensor in found.items() if tensor.is_floating_point() and tensor.numel()}
+
+
+def learned_constants(model: torch.nn.Module, drawn: Collection[str] = ()) -> list[str]:
+    """Names of those with one value throughout, or `drawn` in place of one, or with few values many times,
+    such as an identity's."""
+    return [name for name, tensor in learned(model).items() if name in drawn or _repeats(tensor)]
 
 
 def scales(model: torch.nn.Module) -> set[str]:
@@ -170,7 +175,7 @@ def _repeats(tensor: torch.Tensor) -> bool:
         return True
     some = sampled(tensor.detach()).flatten()
     few = len(some.unique()) * FEWEST <= len(some)  # type: ignore[no-untyped-call]
-    return tensor.is_floating_point() and len(some) >= FEWEST and few
+    return len(some) >= FEWEST and few
 
 
 def _one_value(tensor: torch.Tensor) -> bool:
@@ -192,6 +197,13 @@ def other_values(
         return torch.randn(tensor.shape, generator=generator) * SPREAD
     size = before.abs().clamp(min=LEAST) * (1 + SPREAD * torch.rand(tensor.shape, generator=generator))
     return torch.copysign(size, before)
+
+
+def scaled_values(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Each value times a number of its own, 1 in geometric mean, so that many layers neither grow nor
+    vanish."""
+    factors = torch.rand(tensor.shape, generator=generator, device=tensor.device)
+    return tensor.detach() * factors.sub_(0.5).exp2_().to(tensor.dtype)
 
 
 def other_inputs(arguments: list[Any], generator: torch.Generator) -> tuple[list[Any], int]:
@@ -225,26 +237,42 @@ class OtherWeights:
         the initial state, does not."""
         self._model, self._weights, self._pristine = model, weights, pristine
         names, self._scales = learned_constants(model, drawn), scales(model)
-        self.names: Sequence[str] = [name for name in names if name in pristine.views]
+        self._constants = [name for name in names if name in pristine.views]
+        # Without a gradient it may be a table that a program computes itself.
+        others = [name for name, each in learned(model).items() if each.requires_grad]
+        self.names = list(dict.fromkeys([*self._constants, *(n for n in others if n in pristine.views)]))
 
-    def chosen(self, candidate: CandidateProcess) -> list[str]:
-        """The weights to change beside this candidate; none where it may hold them in another form.
+    def chosen(self, candidate: CandidateProcess) -> list[list[str]]:
+        """The weights to change beside this candidate, and what to change instead where the reference cannot
+        do with that; none where it may hold them in another form.
 
         A candidate without a tensor under a name of its own has none but the reference's: it leaves out the
         missing ones.
         """
         if candidate.folded:
             return []
-        there = candidate.shared
-        return [name for name in self.names if name in there or not candidate.own_names]
+        there = candidate.shared | candidate.renamed.keys()
+        found = [name for name in self.names if name in there or not candidate.own_names]
+        few = [name for name in found if name in self._constants]
+        return [names for names in (found, few if len(few) < len(found) else []) if names]
 
     def change(self, candidate: CandidateProcess, names: Collection[str], generator: torch.Generator) -> None:
-        """Gives these other values, in both. Raises Ended where the candidate's process fails."""
+        """Gives these other values, in both, tied ones the same. Raises Ended where the candidate's process
+        fails."""
         state = self._model.state_dict()
+        done: set[int] = set()
         for name in names:
-            either = name in self._scales
-            state[name].copy_(other_values(state[name], generator, either_sign=either))
+            if (tied := state[name].data_ptr()) not in done:
+                state[name].copy_(self._other(name, state[name], generator))
+            done.add(tied)
         self._write(candidate, names, state)
+
+    def _other(self, name: str, tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        if name in self._constants:
+            return other_values(tensor, generator, either_sign=name in self._scales)
+        seed = int(torch.randint(1 << 62, (), generator=generator))
+        there = torch.Generator(tensor.device).manual_seed(seed)
+        return scaled_values(tensor, there)
 
     def restore(self, candidate: CandidateProcess, names: Collection[str]) -> None:
         """Gives them the initial values again, the reference's first. Raises Ended as `change` does."""
@@ -256,5 +284,5 @@ class OtherWeights:
     def _write(
         self, candidate: CandidateProcess, names: Collection[str], values: Mapping[str, torch.Tensor]
     ) -> None:
-        shared = candidate.shared & set(names)
-        candidate.write_state(shared, self._weights, values, Cause.RAISED_IN_CALL)
+        there = (candidate.shared | candidate.renamed.keys()) & set(names)
+        candidate.write_state(there, self._weights, values, Cause.RAISED_IN_CALL)

@@ -6,8 +6,10 @@ point at.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -172,6 +174,8 @@ class Oracle:
         """By kind of inputs: what the bound that fits the problem is, or why it is not known."""
         self._fitted: set[int] = set()
         """Outputs to which such a bound applies."""
+        self._lost: dict[int, float] | None = None
+        """What float32 loses in scores that are searched, by the output; None: not found out yet."""
         self._device, self._numerics = device, numerics
         self._indexed = may_hold_indices(form)
 
@@ -183,7 +187,15 @@ class Oracle:
         """
         found = run_reference(self.loaded, self.model, arguments, seed, self._device, indexed=self._indexed)
         self.open_indices |= found.open
-        return found
+        leaves = {n: replace(leaf, lost=partial(self._lost_in, n, seed)) for n, leaf in found.indices.items()}
+        return replace(found, indices=leaves) if self._numerics == "fp32" else found
+
+    def _lost_in(self, output: int, seed: int) -> float:
+        """What float32 loses in the scores whose indices this output is, on drawn inputs."""
+        if self._lost is None:
+            at = Inputs(self.loaded.draw(seed, self._device), seed, self._device)
+            self._lost = self._precision.lost_in_search(at)
+        return self._lost.get(output, math.inf)
 
     def expected(
         self,
@@ -196,6 +208,9 @@ class Oracle:
     ) -> Expected:
         """With what each output is held against."""
         native = native or self.native(arguments, seed)
+        if forgiving:
+            leaves = {number: replace(leaf, lost=None) for number, leaf in native.indices.items()}
+            native = replace(native, indices=leaves)
         sticks = yardsticks(self.loaded, self.model, arguments, seed, native.outputs, self._device)
         if name in FEW_LARGE:
             shares = [tolerance.few_large_slack(stick.native.dtype) for stick in sticks]
@@ -297,10 +312,11 @@ class Oracle:
                 records.append(record | {"unknown": bounds})
                 continue
             bound = bounds[output]
-            doubtful = not bound.separable and held(output, tolerance.COARSE_SHARE * (bound.smallest or 0.0))
+            beyond = bound.doubtful(errors[output].relative_norm)
+            doubtful = beyond is not None and held(output, beyond).wrong > 0
             errors[output] = held(output, bound.bound)
             record |= {"refused": errors[output].wrong > 0, "separable": bound.separable}
-            records.append(record | {"flagged": bool(doubtful and doubtful.wrong)} | asdict(bound))
+            records.append(record | {"flagged": doubtful} | asdict(bound))
         return replace(found, errors=errors, precision=records)
 
     def fit(self, expected: Expected) -> list[precision.Bound] | str:

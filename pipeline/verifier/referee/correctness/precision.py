@@ -27,7 +27,8 @@ A reference that only moves data (a gather, a copy, a concatenation: every opera
 no arithmetic to round in, so ROUNDINGS roundings are its bound. An error that happened to be 0 says nothing.
 
 An output that only the floor accepts is wrong if it is not within N; where precision is not separable, it is
-accepted, and flagged if a share of the smallest error would refuse it. A bound that is not found out in
+accepted, and flagged if a share of the smallest error would refuse it. So is one that coarse operands in some
+place explain where they are no mark, and twice plain arithmetic does not. A bound that is not found out in
 MOST_SECONDS decides nothing. The figures of `values: NAME` hold what was found.
 """
 
@@ -37,7 +38,8 @@ import copy
 import math
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -47,16 +49,17 @@ from kernelproof.verifier.contestant.encoding import tensors
 from kernelproof.verifier.contestant.loop import outputs_of
 from kernelproof.verifier.referee.correctness import tolerance
 from kernelproof.verifier.referee.correctness.comparing import Yardstick, measured
-from kernelproof.verifier.referee.correctness.indices import bound
+from kernelproof.verifier.referee.correctness.indices import IndexLeaf, IndexTrace, bound
 from kernelproof.verifier.referee.correctness.plain_arithmetic import (
     ELEVEN_BITS,
     Arithmetic,
     Inputs,
+    Steps,
     eleven_bits,
     is_product,
 )
 from kernelproof.verifier.referee.correctness.tolerance import COARSE_SHARE, ROUNDINGS
-from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, mapped
+from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError, mapped, upcast
 
 Rounding = Callable[[torch.Tensor], torch.Tensor]
 
@@ -71,6 +74,11 @@ PLACES = 8
 NEAR = 2.0**-8
 """Other draws: every element times a number this near to 1, so that it rounds anew in all three formats."""
 UNIT = 2.0**-24
+BFLOAT16_STEPS = 16
+"""Coarse operands in one place explain an error of so many times theirs: bfloat16 makes eight times that of
+eleven bits."""
+SEARCHED = 52
+"""Roundings of each input that a search has to bear: a sixteenth of the floor."""
 LEAST = ROUNDINGS * UNIT
 """No bound is below that."""
 TRUNCATED = 2.0**-26
@@ -115,11 +123,22 @@ class Bound:
     """What no bound is below."""
     moved: bool = False
     """Whether the reference only moves data."""
+    hidden: tuple[float, ...] = ()
+    """The errors of coarse operands in places where they are no mark of them."""
+    plain: float = 0.0
+    """The error of plain arithmetic."""
 
     @property
     def separable(self) -> bool:
         """Whether coarse operands can be told from honest arithmetic there."""
         return self.moved or self.coarse is not None
+
+    def doubtful(self, error: float) -> float | None:
+        """Beyond what bound an error raises the question of coarse operands; None where it does not."""
+        if not self.separable:
+            return COARSE_SHARE * (self.smallest or 0.0)
+        found = [far for far in self.hidden if COARSE_SHARE * far < error < BFLOAT16_STEPS * far]
+        return max(COARSE_SHARE * min(found), 2 * self.plain, LEAST) if found else None
 
 
 def sixteen_bits(tensor: torch.Tensor) -> torch.Tensor:
@@ -233,7 +252,7 @@ class Precision:
         bounds = []
         for number, (stick, far, lost) in enumerate(zip(sticks, plain, by_hand, strict=True)):
             sums = max(tolerance.PLAIN_MULTIPLE * far, lost)
-            bounds.append(_bound(stick, sums, [each[number] for each in errors]))
+            bounds.append(replace(_bound(stick, sums, [each[number] for each in errors]), plain=far))
         return bounds
 
     def by_hand_errors(self, at: Inputs, sticks: Sequence[Yardstick]) -> list[float] | None:
@@ -245,6 +264,47 @@ class Precision:
             return self._by_hand(at, sticks)
         except (ProblemError, torch.OutOfMemoryError, RuntimeError, ValueError):
             return None
+
+    def lost_in_search(self, at: Inputs) -> dict[int, float]:
+        """What honest float32 may lose in the scores whose indices are outputs, in the largest element,
+        relative to the rms of the scores chosen. It is the most of: the multiples of the reference's own
+        error and of plain arithmetic that values have; fast exponentials; and what SEARCHED roundings of
+        inputs and weights make, as ||x - c||^2 may be computed as ||x||^2 - 2 x c + ||c||^2. Left out is
+        what nobody knows."""
+        near = _scaled(1 - SEARCHED * UNIT, 1 + SEARCHED * UNIT, seed=at.seed)
+        try:
+            exact = self._searched(at, wide=True)
+            runs = (
+                (tolerance.REFERENCE_MULTIPLE, native := self._searched(at)),
+                (tolerance.PLAIN_MULTIPLE, self._searched(at, Steps())),
+                (1.0, self._searched(at, _Rounded(by_hand=True))),
+                (tolerance.ELEMENT_MULTIPLE, self._searched(at, change=near, wide=True)),
+            )
+            return {
+                number: max(times * _farthest(found[number], leaf) for times, found in runs)
+                for number, leaf in exact.items()
+                if all(number in found for _, found in runs) and leaf.source.dtype == torch.float64
+                if native[number].source.dtype == torch.float32 and not native[number].of_input
+            }
+        except (ProblemError, torch.OutOfMemoryError, RuntimeError, ValueError):
+            return {}
+
+    def _searched(
+        self,
+        at: Inputs,
+        mode: TorchDispatchMode | None = None,
+        change: Rounding = torch.clone,
+        *,
+        wide: bool = False,
+    ) -> dict[int, IndexLeaf]:
+        """What a copy of the model searches, by the output that is its indices; `wide`: in float64."""
+        arguments, model = mapped(at.arguments, change), _changed(self._model, change)
+        if wide:
+            arguments, model = upcast(arguments), model.double()
+        with IndexTrace(arguments) as trace, mode or nullcontext():
+            value = self._loaded.run(model, arguments, at.seed)
+        found: dict[int, IndexLeaf] = trace.leaves(outputs_of(value, at.device))
+        return found
 
     def _by_hand(self, at: Inputs, sticks: Sequence[Yardstick]) -> list[float]:
         outputs = self._outputs(at, self._model, at.arguments, _Rounded(by_hand=True))
@@ -305,7 +365,19 @@ def _bound(stick: Yardstick, sums: float, errors: Sequence[float]) -> Bound:
     floor = tolerance.norm_floor(stick.native.dtype)
     separable = [error for error in errors if COARSE_SHARE * error >= honest]
     coarse = min(separable, default=None)
-    return Bound(min(floor, COARSE_SHARE * coarse) if coarse else floor, coarse, min(errors), honest)
+    least = min(floor, COARSE_SHARE * coarse) if coarse else floor
+    hidden = tuple(error for error in errors if COARSE_SHARE * error < honest)
+    return Bound(least, coarse, min(errors), honest, hidden=hidden)
+
+
+def _farthest(found: IndexLeaf, exact: IndexLeaf) -> float:
+    """The largest error of scores, relative to the rms of those chosen; fillers, which are far larger than
+    any of these, have none."""
+    chosen = exact.chosen.masked_fill(~torch.isfinite(exact.chosen), 0.0)
+    error = (found.source.double() - exact.source).abs_()
+    error.masked_fill_(exact.source.abs() > 2 * chosen.abs().max(), 0.0).nan_to_num_(0.0, 0.0, 0.0)
+    rms = float(chosen.square().mean().sqrt())
+    return float(error.max()) / rms if rms > 0.0 else math.inf
 
 
 def _scaled(low: float, high: float, *, seed: int) -> Rounding:

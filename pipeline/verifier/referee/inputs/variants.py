@@ -129,6 +129,20 @@ def _constant(tensor: torch.Tensor) -> torch.Tensor:
     return torch.full_like(tensor, value + (0.5 if value > 0 else -0.5))
 
 
+def _sparse(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor * (torch.rand_like(tensor) < KEPT_SHARE)
+
+
+def _with_zero_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """Sparse, and nothing but zeros at secret places of the first dimension, as padding is."""
+    changed = _sparse(tensor)
+    depth = next((d for d in range(1, tensor.dim()) if math.prod(tensor.shape[:d]) > 1), 1)
+    rows = changed.reshape(math.prod(tensor.shape[:depth]), -1)
+    count = _secret(1, int(len(rows) * ROWS_SHARE))
+    rows[torch.randint(len(rows), (count,), device=tensor.device)] = 0
+    return rows.reshape(tensor.shape)
+
+
 def _spikes(tensor: torch.Tensor, sizes: tuple[float, float], *, one_sided: bool = False) -> torch.Tensor:
     """Every second one is negative; or all have the sign that all drawn values have, if they have one."""
     few = min(FEWEST_SPIKES, max(1, tensor.numel() // 2))
@@ -193,8 +207,9 @@ VARIANTS: tuple[Variant, ...] = (
     Variant("constant", "one value everywhere", _constant),
     Variant(
         "sparse",
-        "nine of ten elements are zero",
-        lambda tensor: tensor * (torch.rand_like(tensor) < KEPT_SHARE),
+        "nine of ten elements are zero, and whole rows",
+        _with_zero_rows,
+        (_sparse,),
     ),
     Variant(
         "spikes",
