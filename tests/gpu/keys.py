@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kernelproof.verifier.contestant import arena, loop
 from kernelproof.verifier.contestant.between_calls import Release
-from kernelproof.verifier.workers.shared_memory import KeyPage
+from kernelproof.verifier.workers.client import KeyPage
 
 _ARENAS = list[arena.Arena]()
 """Pinned as long as the process lives: the same addresses could not be pinned again."""

@@ -41,9 +41,10 @@ from kernelproof.verifier.workers.client import (
     ContestantFailed,
     ContestantGone,
     Equipment,
+    KeyPage,
 )
 from kernelproof.verifier.workers.pool import WarmPool
-from kernelproof.verifier.workers.shared_memory import KeyPage, SharedMemory, SharedWeights, same_bits
+from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedWeights, same_bits
 from kernelproof.wording import counted
 
 FLUSH_MULTIPLE = 2

@@ -7,6 +7,8 @@ held, `ReadyBuilds` serves those builds from the cache, and no compiler runs.
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import mmap
 import os
 import select
 import socket
@@ -17,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -27,9 +29,6 @@ from kernelproof.types.record import explain
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.contestant import wire
 from kernelproof.verifier.sandbox import Group, Held, Job, Limits, Outcome, Scratch, python_paths
-
-if TYPE_CHECKING:
-    from kernelproof.verifier.workers.shared_memory import KeyPage
 
 EVEN_GROUND = {
     # OpenMP threads sleep between parallel regions. The two take turns on the same cores; a thread that
@@ -452,6 +451,28 @@ class Contestant:
         return build.model_copy(
             update={"state": BuildState.INFRASTRUCTURE, "library": None, "log": log}
         ), None
+
+
+class KeyPage:
+    """The page through which a contestant on a GPU gets the keys of its calls: 16 bytes, and behind them the
+    number of the call, which its device waits for."""
+
+    def __init__(self) -> None:
+        self.call = 0
+        """The number of the last call."""
+        self.descriptor = os.memfd_create("keys", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.descriptor, mmap.PAGESIZE)
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
+        self._page = mmap.mmap(self.descriptor, mmap.PAGESIZE)
+
+    def write(self, key: int) -> None:
+        """Gives the last call its key."""
+        self._page[:16] = key.to_bytes(16, "little")
+        self._page[16:20] = self.call.to_bytes(4, "little")  # last: the device waits for it
+
+    def sent(self) -> None:
+        """The other process has the descriptor."""
+        os.close(self.descriptor)
 
 
 class _Deadlined:

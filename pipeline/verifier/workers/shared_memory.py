@@ -25,8 +25,6 @@ MAX_SMALL_SLOTS, SMALL_BYTES = 192, 16 << 30
 referee's clock sees short calls better when a block has many."""
 MEMORY_SHARE = 0.35
 """Most of the free memory (of the device, or of the host) that slots may take."""
-PAGE = 4096
-"""Bytes."""
 CPU_BUDGET = 2 << 30
 """Bytes: most that slots may take on a CPU, whatever is free."""
 
@@ -159,25 +157,6 @@ def _in_a_row(tensor: torch.Tensor) -> torch.Tensor:
 def same_bits(left: Any, right: Any) -> bool:
     """Whether the tensors in two sets of arguments are equal bit by bit."""
     return all(torch.equal(bits(a), bits(b)) for a, b in zip(tensors(left), tensors(right), strict=True))
-
-
-class KeyPage:
-    """The page through which a contestant on a GPU gets the keys of its calls: 16 bytes, and behind them the
-    number of the call, which its device waits for."""
-
-    def __init__(self) -> None:
-        made, self.descriptor = arenas.create_shared(arenas.KEYS, PAGE)
-        self._bytes, self.call = made.data.numpy(), 0
-        """The number of the last call."""
-
-    def write(self, key: int) -> None:
-        """Gives the last call its key."""
-        self._bytes[:16] = list(key.to_bytes(16, "little"))
-        self._bytes[16:20] = list(self.call.to_bytes(4, "little"))  # last: the device waits for it
-
-    def sent(self) -> None:
-        """The other process has the descriptor."""
-        os.close(self.descriptor)
 
 
 class SharedMemory:

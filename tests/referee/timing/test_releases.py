@@ -13,7 +13,8 @@ import torch
 
 from kernelproof.verifier.contestant.between_calls import Flush
 from kernelproof.verifier.referee.timing.releases import LEFT_OUT, OVERWRITTEN, Kernels, Releases
-from kernelproof.verifier.workers.shared_memory import KeyPage, SharedMemory, SharedSlot, lay_out
+from kernelproof.verifier.workers.client import KeyPage
+from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot, lay_out
 
 CPU = torch.device("cpu")
 SEED, CALLS = 7, 5

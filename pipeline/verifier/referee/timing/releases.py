@@ -24,7 +24,8 @@ import torch
 from kernelproof.verifier.contestant.between_calls import Flush, Release, compiled
 from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.timing.clock import call_ms
-from kernelproof.verifier.workers.shared_memory import KeyPage, SharedSlot
+from kernelproof.verifier.workers.client import KeyPage
+from kernelproof.verifier.workers.shared_memory import SharedSlot
 
 LEFT_OUT, OVERWRITTEN = "cache_emptied", "cache_overwritten"
 
