@@ -195,7 +195,7 @@ class Probes:
         )
         try:
             self._others.change(candidate, names, generator)
-            why = trials.try_arguments("other weights", arguments)
+            why = trials.try_arguments("other weights", arguments, probing=True)
             if why is not None:
                 return why
             self._ledger.passed(check, "it is", figures)
@@ -355,7 +355,7 @@ class Probes:
                 del sample, outputs
                 settings = self._request.settings
                 trials = Trials(self._oracle, slots, form, settings, self._device, scratch, candidate.ask)
-                why = trials.try_arguments(probe.name, arguments)
+                why = trials.try_arguments(probe.name, arguments, probing=True)
         except Ended as ended:
             if ended.status is Status.INFRASTRUCTURE_ERROR:
                 raise
