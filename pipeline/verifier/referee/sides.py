@@ -172,9 +172,11 @@ def attach(
         contestant.keys = KeyPage()
         message["arenas"].append({"name": KEYS})
         fds.append(contestant.keys.descriptor)
-    contestant.ask(message, seconds=settings.load_seconds, fds=fds)
-    if contestant.keys is not None:
-        contestant.keys.sent()
+    try:
+        contestant.ask(message, seconds=settings.load_seconds, fds=fds)
+    finally:
+        if contestant.keys is not None:
+            contestant.keys.sent()
 
 
 @contextmanager
