@@ -204,3 +204,10 @@ def test_sparse_inputs_have_rows_of_zeros(shape: tuple[int, ...]) -> None:
     assert bool(found.any())
     (milder,) = variant.ways[1:]
     assert milder.apply([x], 1) is not None
+
+
+def test_a_single_row_is_not_all_zeros() -> None:
+    (variant,) = (each for each in VARIANTS if each.name == "sparse")
+    for seed in range(20):
+        (found,) = variant.apply([torch.rand(1, 500) + 1], seed) or [torch.zeros(1)]
+        assert bool(found.any())

@@ -138,8 +138,9 @@ def _with_zero_rows(tensor: torch.Tensor) -> torch.Tensor:
     changed = _sparse(tensor)
     depth = next((d for d in range(1, tensor.dim()) if math.prod(tensor.shape[:d]) > 1), 1)
     rows = changed.reshape(math.prod(tensor.shape[:depth]), -1)
-    count = _secret(1, int(len(rows) * ROWS_SHARE))
-    rows[torch.randint(len(rows), (count,), device=tensor.device)] = 0
+    if len(rows) > 1:  # a single one would be the whole input
+        count = _secret(1, int(len(rows) * ROWS_SHARE))
+        rows[torch.randint(len(rows), (count,), device=tensor.device)] = 0
     return rows.reshape(tensor.shape)
 
 
