@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import wraps
+from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -30,7 +31,6 @@ from kernelproof.errors import MachineError, NothingStored, StoreError, install_
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:  # a question about scores needs none of them, and they take their time
-    from alembic.config import Config
     from sqlalchemy.orm import Session
 
 HEAD = "0019_changed_samples"
@@ -277,37 +277,25 @@ def steps_from(version: str | None, place: DatabasePlace) -> list[str]:
 
     Raises StoreError for a schema newer than this program knows.
     """
-    from alembic.script import ScriptDirectory
+    from kernelproof.db.migrations import later_than
 
-    script = ScriptDirectory.from_config(_alembic())
-    known = {revision.revision for revision in script.walk_revisions()}
-    if version is not None and version not in known:
+    try:
+        missing = later_than(version)
+    except ValueError:
         raise StoreError(
             f"database {place} has schema {version}, newer than this kernelproof knows ({HEAD}); "
             "upgrade kernelproof (pip install --upgrade kernelproof), or choose another --workspace"
-        )
-    missing = script.iterate_revisions("head", version or "base")
-    return [f"{step.revision}: {step.doc}" for step in reversed([*missing])]
-
-
-def _alembic() -> Config:
-    from alembic.config import Config
-
-    config = Config()
-    # Alembic reads `%` as interpolation; the package may lie anywhere.
-    folder = str(Path(__file__).parent / "migrations").replace("%", "%%")
-    config.set_main_option("script_location", folder)
-    return config
+        ) from None
+    return [f"{name}: {(getdoc(step) or '').splitlines()[0]}" for name, step in missing.items()]
 
 
 def _migrate(connection: Connection, backend: DatabaseBackend) -> None:
     """All missing migrations, in the transaction that `connection` is in."""
-    from alembic import command
+    from kernelproof.db.migrations import migrate
 
-    steps_from(backend.version(connection), backend.place)
-    config = _alembic()
-    config.attributes["connection"] = connection
+    found = backend.version(connection)
+    steps_from(found, backend.place)
     backend.mark(connection)
     drop_views(connection)
-    command.upgrade(config, "head")
+    migrate(connection, found, HEAD)
     make_views(connection)
