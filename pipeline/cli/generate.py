@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from kernelproof.cli.completion import runs
 from kernelproof.cli.declaring import Argument, Entries, Option
 from kernelproof.cli.generate_options import AgainOption, config_options, configured
 from kernelproof.cli.options import INTERRUPTED, StorageOptions, SuiteOption, VerifyOptions
-from kernelproof.report.plain import say
+from kernelproof.report.plain import json_line, say
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
@@ -192,4 +191,4 @@ def forecast_json(forecasts: Sequence[Forecast]) -> str:
         | {name: getattr(f, name) for name in same}
         for f in forecasts
     ]
-    return json.dumps({"models": rows})
+    return json_line({"models": rows})

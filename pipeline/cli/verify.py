@@ -21,7 +21,7 @@ from kernelproof.cli.options import (
     VerifyOptions,
 )
 from kernelproof.errors import UsageError
-from kernelproof.report.plain import say, screen
+from kernelproof.report.plain import json_line, json_text, say, screen
 from kernelproof.wording import counted
 from kernelproof.workspace import DatabasePlace
 
@@ -72,7 +72,7 @@ def verify(
     """Verify one candidate, or many. Exit code 0 when all are correct, 1 when one is not, or is left out."""
     from kernelproof.cli.show import write_page
     from kernelproof.db.store import open_store
-    from kernelproof.report.verification import json_verified, print_verified
+    from kernelproof.report.verification import json_facts, print_verified
     from kernelproof.runs.candidates import holds_many, refuse_others
     from kernelproof.types import Status
     from kernelproof.verifier.engine.engine import require_device
@@ -95,7 +95,7 @@ def verify(
         (done,) = judge_each(candidates, settings, place, run, spinner=not as_json, sanitize=sanitize)
         found = (done.extraction, done.status, done.verification, done.attempt_id)
         if as_json:
-            print(json_verified(*found))
+            print(json_text(json_facts(*found)))
         else:
             print_verified(*found, screen(), checks=checks, where=storage.option)
         if html is not None and place is not None and done.attempt_id is not None:
@@ -202,13 +202,12 @@ def _many(
 
 
 def _say(display: Display, done: Done) -> None:
-    from kernelproof.report.verification import json_line
+    from kernelproof.report.verification import json_facts
 
     candidate, v = done.input, done.verdict
-    facts = (v.extraction, v.status, v.verification, v.attempt_id)
-    display.ended(
-        candidate.id, v.status.value, json_line(candidate.id, candidate.problem.id, v.reused, *facts)
-    )
+    facts = {"id": candidate.id, "problem": candidate.problem.id, "kept": v.reused}
+    facts |= json_facts(v.extraction, v.status, v.verification, v.attempt_id)
+    display.ended(candidate.id, v.status.value, json_line(facts))
 
 
 def _summary(outcome: ManyDone, database: DatabasePlace | None) -> None:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernelproof.cli.commands import CommandLine
-from kernelproof.cli.export import export
+from kernelproof.cli.report import export
 from kernelproof.db.store import Store
 from kernelproof.types import Status, VerifySettings
 from tests.db import samples
