@@ -24,7 +24,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 from kernelproof.db import leases, models, records
 from kernelproof.db.columns import utc_now
 from kernelproof.db.models import Retraction
-from kernelproof.db.rows import insert
+from kernelproof.db.rows import insert, record_of
 from kernelproof.db.views import AttemptLease, AttemptState, Content, ModelUsage, Spent
 from kernelproof.types import (
     AttemptKey,
@@ -232,25 +232,19 @@ def spent(session: Session, run_ids: Sequence[int]) -> Spent:
     """Tokens and cost of the answers of some runs. Reused answers cost nothing."""
     a, r = models.Attempt, models.Response
     counts = (r.prompt_tokens, r.cached_tokens, r.completion_tokens, r.reasoning_tokens, r.cost_usd)
-    sums = [func.coalesce(func.sum(column), 0) for column in counts]
-    known = [func.count(column) for column in (r.cost_usd, r.completion_tokens)]
+    asked = func.count(r.id)
+    columns: list[Any] = [func.coalesce(func.sum(column), 0).label(column.key) for column in counts]
+    columns += [
+        asked.label("answers"),
+        (asked - func.count(r.cost_usd)).label("unknown_cost"),
+        (asked - func.count(r.completion_tokens)).label("unknown_tokens"),
+    ]
     query = (
-        select(func.count(r.id), *sums, *known)
+        select(*columns)
         .join(a, a.id == r.attempt_id)
         .where(a.run_id.in_(run_ids), r.error.is_(None), r.reused_from.is_(None))
     )
-    found: Any = session.execute(query).one()
-    return Spent(
-        device_s=_device_seconds(session, run_ids),
-        answers=found[0],
-        prompt_tokens=found[1],
-        cached_tokens=found[2],
-        completion_tokens=found[3],
-        reasoning_tokens=found[4],
-        cost_usd=found[5],
-        unknown_cost=found[0] - found[6],
-        unknown_tokens=found[0] - found[7],
-    )
+    return record_of(Spent, session.execute(query).one(), device_s=_device_seconds(session, run_ids))
 
 
 def _device_seconds(session: Session, run_ids: Sequence[int]) -> float:
@@ -290,11 +284,11 @@ def usage_of(session: Session, model: str) -> ModelUsage:
     size = parts[0].bytes + parts[1].bytes + parts[2].bytes
     query = (
         select(
-            func.count(r.id),
-            func.coalesce(func.sum(size), 0),
-            *(func.coalesce(func.sum(c), 0) for c in (r.prompt_tokens, r.completion_tokens)),
-            func.count(r.cost_usd),
-            func.coalesce(func.sum(r.cost_usd), 0.0),
+            func.count(r.id).label("answers"),
+            func.coalesce(func.sum(size), 0).label("prompt_bytes"),
+            *(func.coalesce(func.sum(c), 0).label(c.key) for c in (r.prompt_tokens, r.completion_tokens)),
+            func.count(r.cost_usd).label("priced"),
+            func.coalesce(func.sum(r.cost_usd), 0.0).label("cost_usd"),
         )
         .join(a, a.id == r.attempt_id)
         .join(models.Run, models.Run.id == a.run_id)
@@ -305,15 +299,7 @@ def usage_of(session: Session, model: str) -> ModelUsage:
         .where(models.Run.model == model, r.prompt_tokens.is_not(None), r.completion_tokens.is_not(None))
         .where(r.reused_from.is_(None))
     )
-    found: Any = session.execute(query).one()
-    return ModelUsage(
-        answers=found[0],
-        prompt_bytes=found[1],
-        prompt_tokens=found[2],
-        completion_tokens=found[3],
-        priced=found[4],
-        cost_usd=found[5],
-    )
+    return record_of(ModelUsage, session.execute(query).one())
 
 
 @dataclass(frozen=True)

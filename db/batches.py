@@ -17,6 +17,7 @@ from kernelproof.db.columns import utc_now
 from kernelproof.db.connection import Database, read_transaction, write_transaction
 from kernelproof.db.leases import is_free
 from kernelproof.db.models import Batch, Run, RunTag, ServerBatch
+from kernelproof.db.rows import record_of
 from kernelproof.db.views import StoredBatch
 from kernelproof.providers import BatchJournal, OpenBatch
 
@@ -65,19 +66,8 @@ def runs_named(session: Session, text: str) -> list[int]:
 
 
 def _stored(row: Batch) -> StoredBatch:
-    silent = time.time() - row.renewed
-    return StoredBatch(
-        id=row.id,
-        name=row.name,
-        runs=tuple(row.runs),
-        config=row.config,
-        progress=row.progress,
-        created=row.created,
-        finished=row.finished,
-        ended=row.ended,
-        silent_s=max(0.0, silent),
-        alive=is_alive(row),
-    )
+    silent = max(0.0, time.time() - row.renewed)
+    return record_of(StoredBatch, row, silent_s=silent, alive=is_alive(row))
 
 
 def is_alive(row: Batch) -> bool:

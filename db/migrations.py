@@ -31,7 +31,7 @@ from kernelproof.db.ddl import (
     referring,
     row_id,
 )
-from kernelproof.db.service_models import METADATA
+from kernelproof.db.models import Base
 
 BOOLEAN, FLOAT, STRING, TEXT = sa.Boolean(), sa.Float(), sa.String(), sa.Text()
 NEVER_CHANGE = "retract, never change"
@@ -691,7 +691,7 @@ def later_than(version: str | None) -> dict[str, Step]:
 def migrate(connection: sa.Connection, found: str | None, to: str) -> None:
     """The migrations after `found`, up to `to`, in the transaction that `connection` is in. One thread at a
     time: alembic's context is one for the process."""
-    with Operations.context(MigrationContext.configure(connection, opts={"target_metadata": METADATA})):
+    with Operations.context(MigrationContext.configure(connection, opts={"target_metadata": Base.metadata})):
         for name, step in later_than(found).items():
             if name <= to:
                 step()

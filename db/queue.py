@@ -46,9 +46,9 @@ from kernelproof.db.connection import Database, change_transaction
 from kernelproof.db.evaluations import ENDED, LEASE_S, LEASED, WAITING, WORK, State
 from kernelproof.db.gpus import LeasedGpu, is_held
 from kernelproof.db.leases import is_gone
+from kernelproof.db.models import Evaluation, Worker
 from kernelproof.db.models import Problem as ProblemRow
 from kernelproof.db.rows import Library, Reading, whole
-from kernelproof.db.service_models import Evaluation, Worker
 from kernelproof.types import Problem, VerifySettings
 
 ALONE_AFTER = 2

@@ -15,7 +15,7 @@ from kernelproof.db import attempts, models, records
 from kernelproof.db.columns import utc_now
 from kernelproof.db.connection import Database
 from kernelproof.db.models import Audit, Reported
-from kernelproof.db.rows import Library, Reading, batched, keep_optional, whole
+from kernelproof.db.rows import Library, Reading, batched, keep_optional, record_of, whole
 from kernelproof.types import Extraction, Problem, Reproduction, Response, RunSettings
 from kernelproof.types import ReproductionFinding as Finding
 from kernelproof.types.reproduction import ReportedResult
@@ -122,8 +122,7 @@ _REPORTED = Reading(
 
 
 def of_row(row: Reported, texts: Library) -> ReportedResult:
-    facts = {name: getattr(row, name) for name in _COLUMNS if name != "raw_sha256"}
-    return ReportedResult(**facts, raw=texts.get_json(row.raw_sha256, "claim", None))
+    return record_of(ReportedResult, row, raw=texts.get_json(row.raw_sha256, "claim", None))
 
 
 class AuditResult(NamedTuple):
@@ -136,15 +135,8 @@ class Audits:
         self._database = database
 
     def record(self, began: str, seed: int | None, verification_id: int, found: Reproduction) -> None:
-        row = Audit(
-            began=began,
-            seed=seed,
-            verification_id=verification_id,
-            reproduction_id=found.verification_id,
-            finding=found.finding,
-            reason=found.reason,
-            created=utc_now(),
-        )
+        row = Audit(began=began, seed=seed, verification_id=verification_id, created=utc_now())
+        row.reproduction_id, row.finding, row.reason = found.verification_id, found.finding, found.reason
         self._database.write(lambda session: session.add(row))
 
     def newest(self, verifications: Collection[int]) -> dict[int, AuditResult]:
