@@ -154,8 +154,12 @@ def states(session: Session, run_id: int) -> dict[AttemptKey, AttemptState]:
     return found
 
 
-def by_content(session: Session, run_id: int, text_sha256: str | None) -> dict[Content, list[int]]:
-    """The attempts of a run that are over, by what was given; of one text, where that is named."""
+def by_content(session: Session, run_id: int, text_sha256: str | None = None) -> dict[Content, list[int]]:
+    """The attempts of a run that are over, by what was given; oldest first where several were given it.
+
+    For runs of kind `verify` and `tune`, whose attempts have one answer and one extraction each.
+    `text_sha256`: only attempts that were given this text.
+    """
     a, p, r, c = models.Attempt, models.Problem, models.Response, models.Candidate
     query = (
         select(a.id, p.problem_id, p.sha256, r.text_sha256, c.source_sha256, c.status)
@@ -229,7 +233,8 @@ def retracted(verification_id: ColumnElement[int] | InstrumentedAttribute[int]) 
 
 
 def spent(session: Session, run_ids: Sequence[int]) -> Spent:
-    """Tokens and cost of the answers of some runs. Reused answers cost nothing."""
+    """Tokens and money that the answers of these runs took, and seconds of the device. Reused answers cost
+    nothing."""
     a, r = models.Attempt, models.Response
     counts = (r.prompt_tokens, r.cached_tokens, r.completion_tokens, r.reasoning_tokens, r.cost_usd)
     asked = func.count(r.id)
@@ -267,6 +272,7 @@ def _device_seconds(session: Session, run_ids: Sequence[int]) -> float:
 
 
 def answered(session: Session, keys: Iterable[str]) -> set[str]:
+    """Which of these question keys have a stored answer."""
     a, r, wanted = models.Attempt, models.Response, set(keys)
     query = (
         select(a.question_key)
@@ -315,7 +321,10 @@ class Finished:
 
 
 def add_finished(session: Session, done: Finished) -> int:
-    """The id of the new attempt: the next sample of its run, whichever process asks first."""
+    """The id of a new attempt that is over: the next sample of its run, whichever process asks first.
+
+    Run, problem, attempt and everything about it in one transaction: a kill leaves the whole or nothing.
+    """
     run_id = records.run_row(session, done.run)
     problem = records.problem_row(session, done.problem)
     of = {"run": run_id, "problem": problem}

@@ -231,6 +231,26 @@ def _transaction(of: Callable[[Database, Callable[[Session], Any]], Any]) -> Tra
     return decorate
 
 
+def reading(work: Callable[Concatenate[Session, P], T]) -> Callable[Concatenate[HasDatabase, P], T]:
+    """The method that does `work` within one read transaction."""
+    return read_transaction(_without_self(work))
+
+
+def writing(work: Callable[Concatenate[Session, P], T]) -> Callable[Concatenate[HasDatabase, P], T]:
+    """The method that does `work` within one transaction."""
+    return write_transaction(_without_self(work))
+
+
+def _without_self(
+    work: Callable[Concatenate[Session, P], T],
+) -> Callable[Concatenate[HasDatabase, Session, P], T]:
+    @wraps(work)
+    def method(_: HasDatabase, session: Session, /, *args: P.args, **named: P.kwargs) -> T:
+        return work(session, *args, **named)
+
+    return method
+
+
 read_transaction = _transaction(Database.read)
 write_transaction = _transaction(Database.write)
 change_transaction = _transaction(Database.change)

@@ -129,12 +129,12 @@ def verification_rows(
     session: Session,
     attempt_id: int,
     verification: Verification,
-    kind: VerificationKind,
+    kind: VerificationKind = "first",
     reused_from: int | None = None,
 ) -> int:
-    """A verification with everything that belongs to it; returns its id.
+    """Appends a verification with all its evidence and returns its id. The attempt's status stays.
 
-    `reused_from`: the attempt whose verification it repeats.
+    `reused_from`: the attempt of the same program whose verification this is; nothing was run for it.
     """
     v = verification
     row = models.Verification(

@@ -43,10 +43,10 @@ class _Content(NamedTuple):
 
 
 def add(session: Session, settings: RunSettings, items: Sequence[Imported]) -> tuple[int, list[Kept]]:
-    """The run's number, and for each program its attempt, made when there is none.
+    """The run's number, and for each program its attempt: all are stored, or none.
 
-    An attempt whose program is still to be judged has no status. A claim that differs from the newest one
-    about the same program is appended.
+    A program that the run has already, from the same file with the same text, stays as it is; a claim
+    about it that is new is appended. One that is to be judged has no status.
     """
     run_id = records.run_row(session, settings)
     known = _known(session, run_id)

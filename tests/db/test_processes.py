@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from kernelproof.db import records
+from kernelproof.db.attempts import Finished
 from kernelproof.db.leases import new_owner
 from kernelproof.db.store import Store, open_store
 from kernelproof.types import Status
@@ -141,8 +142,10 @@ def write(place: DatabasePlace, own: int) -> None:
             store.retract(first, f"writer {own}")
             store.tags.add([store.begin_run(run)], [f"writer{own}"])
             store.add_finished(
-                run.model_copy(update={"kind": "verify"}),
-                *(of, samples.response(), samples.extraction(), samples.verification(of), Status.CORRECT),
+                Finished(
+                    run.model_copy(update={"kind": "verify"}),
+                    *(of, samples.response(), samples.extraction(), samples.verification(of), Status.CORRECT),
+                )
             )
 
 
