@@ -12,7 +12,7 @@ from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from kernelproof.db.backend import (
@@ -58,14 +58,7 @@ class Database:
 
     def read(self, work: Callable[[Session], T]) -> T:
         """`work` within one read transaction: it sees one state of the database."""
-        from sqlalchemy.orm import Session
-
-        def once() -> T:
-            with Session(self._backend.engine) as session:
-                return work(session)
-
-        with self._backend.explained():
-            return self._patiently(once)
+        return self._in_session(self._backend.engine, work)
 
     def ask(self, work: Callable[[Connection], T]) -> T:
         """As `read`, for a `work` that needs no session."""
@@ -83,16 +76,10 @@ class Database:
         `work` runs again from its start when another process held the lock, or the server was lost before it
         was asked to commit.
         """
-        from sqlalchemy.orm import Session
-
-        def once() -> T:
-            with Session(self._writer, expire_on_commit=False) as session, session.begin():
-                return work(session)
-
         with self._backend.explained(), self._turn:
             try:
-                done = self._patiently(once)
-            except (DBAPIError, sqlite3.Error):
+                done = self._in_session(self._writer, work)
+            except (DBAPIError, sqlite3.Error, StoreError):
                 self.require()  # where it is gone, that says more
                 raise
             self.require()  # afterwards: a file that was moved has got it
@@ -104,14 +91,21 @@ class Database:
         On a server others change and write at the same time; `take_turn` ends that, and comes before evidence
         is stored. On a file it is a `write`.
         """
+        if isinstance(self.place, Path):
+            return self.write(work)
+        return self._in_session(self._changer, work)
+
+    def _in_session(self, engine: Engine, work: Callable[[Session], T]) -> T:
+        """`work` in a session of its own, and what it changed committed; again where that may help."""
         from sqlalchemy.orm import Session
 
         def once() -> T:
-            with Session(self._changer, expire_on_commit=False) as session, session.begin():
-                return work(session)
+            with Session(engine, expire_on_commit=False) as session:
+                done = work(session)
+                if engine is not self._backend.engine:
+                    session.commit()
+                return done
 
-        if isinstance(self.place, Path):
-            return self.write(work)
         with self._backend.explained():
             return self._patiently(once)
 

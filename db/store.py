@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from sqlalchemy import func, literal, select
@@ -87,9 +86,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
