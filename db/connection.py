@@ -198,10 +198,11 @@ class Database:
         self._backend.engine.dispose()
 
 
-class HasDatabase(Protocol):
-    """A class whose methods are transactions."""
+class HasDatabase:
+    """A part of the store, whose methods are transactions."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
 
 class Transaction(Protocol):

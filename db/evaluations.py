@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from kernelproof.db import records
 from kernelproof.db.backend import Listener
 from kernelproof.db.columns import clock
-from kernelproof.db.connection import Database, read_transaction
+from kernelproof.db.connection import HasDatabase, read_transaction
 from kernelproof.db.models import Evaluation
 from kernelproof.db.models import Problem as ProblemRow
 from kernelproof.db.rows import keep, record_of
@@ -96,11 +96,8 @@ class StoredEvaluation(FrozenRecord):
         return None if self.started is None else max(0.0, self.started - self.submitted)
 
 
-class Evaluations:
+class Evaluations(HasDatabase):
     """The evaluations of a database. Every method is one transaction."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def submit(
         self,

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from kernelproof.db.columns import clock, utc_now
-from kernelproof.db.connection import Database, read_transaction, write_transaction
+from kernelproof.db.connection import HasDatabase, read_transaction, write_transaction
 from kernelproof.db.evaluations import LEASE_S
 from kernelproof.db.leases import is_gone
 from kernelproof.db.models import Gpu
@@ -46,11 +46,8 @@ class StoredGpu(FrozenRecord):
     token: int
 
 
-class Gpus:
+class Gpus(HasDatabase):
     """The GPUs in a database. Every method is one transaction."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @write_transaction
     def take(

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session, aliased
 from kernelproof.db import models, reported
 from kernelproof.db.attempts import retracted
 from kernelproof.db.batches import is_alive
-from kernelproof.db.connection import Database, read_transaction
+from kernelproof.db.connection import HasDatabase, read_transaction
 from kernelproof.db.counting import order_in_sql
 from kernelproof.db.models import Batch, Reported, Retraction, RunTag
 from kernelproof.db.rows import Library, Reading, record_of, whole
@@ -335,10 +335,7 @@ class AttemptLine(FrozenRecord):
     pace: Pace | None
 
 
-class Newest:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class Newest(HasDatabase):
     def require(self) -> None:
         """Raises StoreError where the database is no longer where it was opened."""
         self._database.require()

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from kernelproof.db import attempts, models, records
 from kernelproof.db.columns import utc_now
-from kernelproof.db.connection import Database
+from kernelproof.db.connection import HasDatabase
 from kernelproof.db.models import Audit, Reported
 from kernelproof.db.rows import Library, Reading, batched, keep_optional, record_of, whole
 from kernelproof.types import Extraction, Problem, Reproduction, Response, RunSettings
@@ -130,10 +130,7 @@ class AuditResult(NamedTuple):
     created: str
 
 
-class Audits:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class Audits(HasDatabase):
     def record(self, began: str, seed: int | None, verification_id: int, found: Reproduction) -> None:
         row = Audit(began=began, seed=seed, verification_id=verification_id, created=utc_now())
         row.reproduction_id, row.finding, row.reason = found.verification_id, found.finding, found.reason

@@ -9,7 +9,13 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db.columns import clock, utc_now
-from kernelproof.db.connection import Database, change_transaction, read_transaction, write_transaction
+from kernelproof.db.connection import (
+    Database,
+    HasDatabase,
+    change_transaction,
+    read_transaction,
+    write_transaction,
+)
 from kernelproof.db.evaluations import LEASE_S, Evaluations
 from kernelproof.db.gpus import Gpus
 from kernelproof.db.models import Caller, Worker
@@ -43,10 +49,7 @@ class StoredWorker(FrozenRecord):
     waits: str | None
 
 
-class Workers:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class Workers(HasDatabase):
     @change_transaction
     def report(self, session: Session, /, owner: str, **facts: str | int | None) -> None:
         """A sign of life. `facts`: the columns `role`, `backend`, `device`, `places`, `running`, `done`,
@@ -92,10 +95,7 @@ class StoredCaller(FrozenRecord):
     revoked: str | None
 
 
-class Callers:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class Callers(HasDatabase):
     def add(self, name: str, quota: int | None = None) -> str:
         """The new token of a caller, which cannot be read again. Raises UsageError where it has one."""
         token = PREFIX + secrets.token_urlsafe(32)

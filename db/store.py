@@ -15,7 +15,14 @@ from sqlalchemy.orm import Session
 from kernelproof.db import attempts, leases, loading, models, records, reported
 from kernelproof.db.batches import Batches, ServerBatchJournal, Tags, runs_named
 from kernelproof.db.columns import utc_now
-from kernelproof.db.connection import Database, open_database, reading, write_transaction, writing
+from kernelproof.db.connection import (
+    Database,
+    HasDatabase,
+    open_database,
+    reading,
+    write_transaction,
+    writing,
+)
 from kernelproof.db.leases import Leases
 from kernelproof.db.loading import Newest
 from kernelproof.db.models import Retraction
@@ -58,11 +65,11 @@ def open_if_there(place: DatabasePlace) -> Store | None:
         return None
 
 
-class Store:
+class Store(HasDatabase):
     """All that is stored. Every writing method is one transaction: all of it is stored, or nothing."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self.leases = Leases(database)
         self.batches = Batches(database)
         self.server_batches = ServerBatchJournal(database)

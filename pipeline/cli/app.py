@@ -24,7 +24,7 @@ from kernelproof.version import __version__
 COMMANDS = {
     "generate": "generate:generate",
     "verify": "verify:verify",
-    "compare": "compare:compare",
+    "compare": "verify:compare",
     "import": "import_:import_",
     "leaderboard": "leaderboard:leaderboard",
     "report": "report:report",
