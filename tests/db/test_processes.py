@@ -36,6 +36,7 @@ with open_store(database_place(sys.argv[1])) as store:
 
 WRITE_FINISHED = """
 import sys
+from kernelproof.db.attempts import Finished
 from kernelproof.db.store import open_store
 from kernelproof.types import Status
 from kernelproof.workspace import database_place
@@ -45,7 +46,7 @@ answer, found = samples.response(), samples.extraction()
 with open_store(database_place(sys.argv[1])) as store:
     for number in range(int(sys.argv[2])):
         store.add_finished(
-            samples.settings(), samples.problem(), answer, found, judged, Status.CORRECT
+            Finished(samples.settings(), samples.problem(), answer, found, judged, Status.CORRECT)
         )
         print(number, flush=True)
 """
