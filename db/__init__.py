@@ -6,7 +6,7 @@ attempts, `loading` reads them back as the nouns of `views`. `queue` hands out t
 service (`JobQueue.take`), which callers submit through `evaluations`. `scores` computes the leaderboard by
 the rule of `counting`.
 
-`models` and `service_models` have the tables, `sql_views` the views for SQL, `migrations` their history.
+`models` has the tables, `sql_views` the views for SQL, `migrations` their history.
 `connection` opens a database and holds its transactions; what differs between SQLite and PostgreSQL is a
 `DatabaseBackend` (`backend`, `sqlite`, `postgresql`).
 """

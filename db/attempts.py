@@ -24,7 +24,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 from kernelproof.db import leases, models, records
 from kernelproof.db.columns import utc_now
 from kernelproof.db.models import Retraction
-from kernelproof.db.rows import insert
+from kernelproof.db.rows import insert, record_of
 from kernelproof.db.views import AttemptLease, AttemptState, Content, ModelUsage, Spent
 from kernelproof.types import (
     AttemptKey,
@@ -154,8 +154,12 @@ def states(session: Session, run_id: int) -> dict[AttemptKey, AttemptState]:
     return found
 
 
-def by_content(session: Session, run_id: int, text_sha256: str | None) -> dict[Content, list[int]]:
-    """The attempts of a run that are over, by what was given; of one text, where that is named."""
+def by_content(session: Session, run_id: int, text_sha256: str | None = None) -> dict[Content, list[int]]:
+    """The attempts of a run that are over, by what was given; oldest first where several were given it.
+
+    For runs of kind `verify` and `tune`, whose attempts have one answer and one extraction each.
+    `text_sha256`: only attempts that were given this text.
+    """
     a, p, r, c = models.Attempt, models.Problem, models.Response, models.Candidate
     query = (
         select(a.id, p.problem_id, p.sha256, r.text_sha256, c.source_sha256, c.status)
@@ -229,28 +233,23 @@ def retracted(verification_id: ColumnElement[int] | InstrumentedAttribute[int]) 
 
 
 def spent(session: Session, run_ids: Sequence[int]) -> Spent:
-    """Tokens and cost of the answers of some runs. Reused answers cost nothing."""
+    """Tokens and money that the answers of these runs took, and seconds of the device. Reused answers cost
+    nothing."""
     a, r = models.Attempt, models.Response
     counts = (r.prompt_tokens, r.cached_tokens, r.completion_tokens, r.reasoning_tokens, r.cost_usd)
-    sums = [func.coalesce(func.sum(column), 0) for column in counts]
-    known = [func.count(column) for column in (r.cost_usd, r.completion_tokens)]
+    asked = func.count(r.id)
+    columns: list[Any] = [func.coalesce(func.sum(column), 0).label(column.key) for column in counts]
+    columns += [
+        asked.label("answers"),
+        (asked - func.count(r.cost_usd)).label("unknown_cost"),
+        (asked - func.count(r.completion_tokens)).label("unknown_tokens"),
+    ]
     query = (
-        select(func.count(r.id), *sums, *known)
+        select(*columns)
         .join(a, a.id == r.attempt_id)
         .where(a.run_id.in_(run_ids), r.error.is_(None), r.reused_from.is_(None))
     )
-    found: Any = session.execute(query).one()
-    return Spent(
-        device_s=_device_seconds(session, run_ids),
-        answers=found[0],
-        prompt_tokens=found[1],
-        cached_tokens=found[2],
-        completion_tokens=found[3],
-        reasoning_tokens=found[4],
-        cost_usd=found[5],
-        unknown_cost=found[0] - found[6],
-        unknown_tokens=found[0] - found[7],
-    )
+    return record_of(Spent, session.execute(query).one(), device_s=_device_seconds(session, run_ids))
 
 
 def _device_seconds(session: Session, run_ids: Sequence[int]) -> float:
@@ -273,6 +272,7 @@ def _device_seconds(session: Session, run_ids: Sequence[int]) -> float:
 
 
 def answered(session: Session, keys: Iterable[str]) -> set[str]:
+    """Which of these question keys have a stored answer."""
     a, r, wanted = models.Attempt, models.Response, set(keys)
     query = (
         select(a.question_key)
@@ -290,11 +290,11 @@ def usage_of(session: Session, model: str) -> ModelUsage:
     size = parts[0].bytes + parts[1].bytes + parts[2].bytes
     query = (
         select(
-            func.count(r.id),
-            func.coalesce(func.sum(size), 0),
-            *(func.coalesce(func.sum(c), 0) for c in (r.prompt_tokens, r.completion_tokens)),
-            func.count(r.cost_usd),
-            func.coalesce(func.sum(r.cost_usd), 0.0),
+            func.count(r.id).label("answers"),
+            func.coalesce(func.sum(size), 0).label("prompt_bytes"),
+            *(func.coalesce(func.sum(c), 0).label(c.key) for c in (r.prompt_tokens, r.completion_tokens)),
+            func.count(r.cost_usd).label("priced"),
+            func.coalesce(func.sum(r.cost_usd), 0.0).label("cost_usd"),
         )
         .join(a, a.id == r.attempt_id)
         .join(models.Run, models.Run.id == a.run_id)
@@ -305,15 +305,7 @@ def usage_of(session: Session, model: str) -> ModelUsage:
         .where(models.Run.model == model, r.prompt_tokens.is_not(None), r.completion_tokens.is_not(None))
         .where(r.reused_from.is_(None))
     )
-    found: Any = session.execute(query).one()
-    return ModelUsage(
-        answers=found[0],
-        prompt_bytes=found[1],
-        prompt_tokens=found[2],
-        completion_tokens=found[3],
-        priced=found[4],
-        cost_usd=found[5],
-    )
+    return record_of(ModelUsage, session.execute(query).one())
 
 
 @dataclass(frozen=True)
@@ -329,7 +321,10 @@ class Finished:
 
 
 def add_finished(session: Session, done: Finished) -> int:
-    """The id of the new attempt: the next sample of its run, whichever process asks first."""
+    """The id of a new attempt that is over: the next sample of its run, whichever process asks first.
+
+    Run, problem, attempt and everything about it in one transaction: a kill leaves the whole or nothing.
+    """
     run_id = records.run_row(session, done.run)
     problem = records.problem_row(session, done.problem)
     of = {"run": run_id, "problem": problem}

@@ -14,17 +14,15 @@ from sqlalchemy.orm import Session
 
 from kernelproof.db import attempts
 from kernelproof.db.columns import utc_now
-from kernelproof.db.connection import Database, read_transaction, write_transaction
+from kernelproof.db.connection import HasDatabase, read_transaction, write_transaction
 from kernelproof.db.leases import is_free
 from kernelproof.db.models import Batch, Run, RunTag, ServerBatch
+from kernelproof.db.rows import record_of
 from kernelproof.db.views import StoredBatch
 from kernelproof.providers import BatchJournal, OpenBatch
 
 
-class Batches:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class Batches(HasDatabase):
     @write_transaction
     def begin(
         self, session: Session, owner: str, name: str | None, runs: list[int], config: dict[str, Any]
@@ -65,29 +63,15 @@ def runs_named(session: Session, text: str) -> list[int]:
 
 
 def _stored(row: Batch) -> StoredBatch:
-    silent = time.time() - row.renewed
-    return StoredBatch(
-        id=row.id,
-        name=row.name,
-        runs=tuple(row.runs),
-        config=row.config,
-        progress=row.progress,
-        created=row.created,
-        finished=row.finished,
-        ended=row.ended,
-        silent_s=max(0.0, silent),
-        alive=is_alive(row),
-    )
+    silent = max(0.0, time.time() - row.renewed)
+    return record_of(StoredBatch, row, silent_s=silent, alive=is_alive(row))
 
 
 def is_alive(row: Batch) -> bool:
     return row.ended is None and not is_free(row.owner, row.renewed)
 
 
-class Tags:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class Tags(HasDatabase):
     @write_transaction
     def add(self, session: Session, runs: Sequence[int], tags: Sequence[str]) -> int:
         """Puts tags on runs; how many were not there before."""
@@ -115,11 +99,8 @@ class Tags:
         return {(row.run_id, row.tag) for row in rows}
 
 
-class ServerBatchJournal(BatchJournal):
+class ServerBatchJournal(HasDatabase, BatchJournal):
     """The table `server_batches`. A batch is open as long as a question of it has no answer in the store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @write_transaction
     def open_batches(self, session: Session, model: str, base_url: str | None) -> list[OpenBatch]:

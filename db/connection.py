@@ -8,10 +8,11 @@ import threading
 import time
 from collections.abc import Callable
 from functools import wraps
+from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from kernelproof.db.backend import (
@@ -30,7 +31,6 @@ from kernelproof.errors import MachineError, NothingStored, StoreError, install_
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:  # a question about scores needs none of them, and they take their time
-    from alembic.config import Config
     from sqlalchemy.orm import Session
 
 HEAD = "0019_changed_samples"
@@ -58,14 +58,7 @@ class Database:
 
     def read(self, work: Callable[[Session], T]) -> T:
         """`work` within one read transaction: it sees one state of the database."""
-        from sqlalchemy.orm import Session
-
-        def once() -> T:
-            with Session(self._backend.engine) as session:
-                return work(session)
-
-        with self._backend.explained():
-            return self._patiently(once)
+        return self._in_session(self._backend.engine, work)
 
     def ask(self, work: Callable[[Connection], T]) -> T:
         """As `read`, for a `work` that needs no session."""
@@ -83,16 +76,10 @@ class Database:
         `work` runs again from its start when another process held the lock, or the server was lost before it
         was asked to commit.
         """
-        from sqlalchemy.orm import Session
-
-        def once() -> T:
-            with Session(self._writer, expire_on_commit=False) as session, session.begin():
-                return work(session)
-
         with self._backend.explained(), self._turn:
             try:
-                done = self._patiently(once)
-            except (DBAPIError, sqlite3.Error):
+                done = self._in_session(self._writer, work)
+            except (DBAPIError, sqlite3.Error, StoreError):
                 self.require()  # where it is gone, that says more
                 raise
             self.require()  # afterwards: a file that was moved has got it
@@ -104,14 +91,21 @@ class Database:
         On a server others change and write at the same time; `take_turn` ends that, and comes before evidence
         is stored. On a file it is a `write`.
         """
+        if isinstance(self.place, Path):
+            return self.write(work)
+        return self._in_session(self._changer, work)
+
+    def _in_session(self, engine: Engine, work: Callable[[Session], T]) -> T:
+        """`work` in a session of its own, and what it changed committed; again where that may help."""
         from sqlalchemy.orm import Session
 
         def once() -> T:
-            with Session(self._changer, expire_on_commit=False) as session, session.begin():
-                return work(session)
+            with Session(engine, expire_on_commit=False) as session:
+                done = work(session)
+                if engine is not self._backend.engine:
+                    session.commit()
+                return done
 
-        if isinstance(self.place, Path):
-            return self.write(work)
         with self._backend.explained():
             return self._patiently(once)
 
@@ -204,10 +198,11 @@ class Database:
         self._backend.engine.dispose()
 
 
-class HasDatabase(Protocol):
-    """A class whose methods are transactions."""
+class HasDatabase:
+    """A part of the store, whose methods are transactions."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
 
 class Transaction(Protocol):
@@ -229,6 +224,26 @@ def _transaction(of: Callable[[Database, Callable[[Session], Any]], Any]) -> Tra
         return run
 
     return decorate
+
+
+def reading(work: Callable[Concatenate[Session, P], T]) -> Callable[Concatenate[HasDatabase, P], T]:
+    """The method that does `work` within one read transaction."""
+    return read_transaction(_without_self(work))
+
+
+def writing(work: Callable[Concatenate[Session, P], T]) -> Callable[Concatenate[HasDatabase, P], T]:
+    """The method that does `work` within one transaction."""
+    return write_transaction(_without_self(work))
+
+
+def _without_self(
+    work: Callable[Concatenate[Session, P], T],
+) -> Callable[Concatenate[HasDatabase, Session, P], T]:
+    @wraps(work)
+    def method(_: HasDatabase, session: Session, /, *args: P.args, **named: P.kwargs) -> T:
+        return work(session, *args, **named)
+
+    return method
 
 
 read_transaction = _transaction(Database.read)
@@ -277,37 +292,25 @@ def steps_from(version: str | None, place: DatabasePlace) -> list[str]:
 
     Raises StoreError for a schema newer than this program knows.
     """
-    from alembic.script import ScriptDirectory
+    from kernelproof.db.migrations import later_than
 
-    script = ScriptDirectory.from_config(_alembic())
-    known = {revision.revision for revision in script.walk_revisions()}
-    if version is not None and version not in known:
+    try:
+        missing = later_than(version)
+    except ValueError:
         raise StoreError(
             f"database {place} has schema {version}, newer than this kernelproof knows ({HEAD}); "
             "upgrade kernelproof (pip install --upgrade kernelproof), or choose another --workspace"
-        )
-    missing = script.iterate_revisions("head", version or "base")
-    return [f"{step.revision}: {step.doc}" for step in reversed([*missing])]
-
-
-def _alembic() -> Config:
-    from alembic.config import Config
-
-    config = Config()
-    # Alembic reads `%` as interpolation; the package may lie anywhere.
-    folder = str(Path(__file__).parent / "migrations").replace("%", "%%")
-    config.set_main_option("script_location", folder)
-    return config
+        ) from None
+    return [f"{name}: {(getdoc(step) or '').splitlines()[0]}" for name, step in missing.items()]
 
 
 def _migrate(connection: Connection, backend: DatabaseBackend) -> None:
     """All missing migrations, in the transaction that `connection` is in."""
-    from alembic import command
+    from kernelproof.db.migrations import migrate
 
-    steps_from(backend.version(connection), backend.place)
-    config = _alembic()
-    config.attributes["connection"] = connection
+    found = backend.version(connection)
+    steps_from(found, backend.place)
     backend.mark(connection)
     drop_views(connection)
-    command.upgrade(config, "head")
+    migrate(connection, found, HEAD)
     make_views(connection)

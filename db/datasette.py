@@ -10,7 +10,7 @@ import json
 from inspect import getdoc
 from typing import Any
 
-from kernelproof.db.service_models import all_tables
+from kernelproof.db.models import TABLES
 from kernelproof.db.sql_views import VIEWS
 
 DATABASE = "attempts"
@@ -59,7 +59,7 @@ def metadata() -> dict[str, Any]:
             "description": " ".join((getdoc(model) or "").split()),
             "columns": {column.name: column.comment for column in model.__table__.columns},
         }
-        for model in all_tables()
+        for model in TABLES
     }
     views = {view.name: {"description": view.meaning, "columns": view.columns} for view in VIEWS}
     queries = {name: {"title": title, "sql": sql} for name, (title, sql) in QUERIES.items()}

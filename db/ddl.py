@@ -7,6 +7,8 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from alembic import op
 
+from kernelproof.db.columns import Int64
+
 Deed = Literal["update", "delete"]
 DEEDS: tuple[Deed, ...] = ("update", "delete")
 SHA256, MOMENT = sa.String(64), sa.String(32)
@@ -21,6 +23,27 @@ def needed(kind: sa.types.TypeEngine[Any], *names: str) -> list[sa.Column[Any]]:
 def optional(kind: sa.types.TypeEngine[Any], *names: str) -> list[sa.Column[Any]]:
     """Columns of one kind that may be NULL."""
     return [sa.Column(name, kind) for name in names]
+
+
+def defaulted(kind: sa.types.TypeEngine[Any], value: Any, *names: str) -> list[sa.Column[Any]]:
+    """Columns of one kind that are never NULL, and `value` in rows of before."""
+    return [sa.Column(name, kind, nullable=False, server_default=value) for name in names]
+
+
+def referring(target: str, *names: str, null: bool = False) -> list[sa.schema.SchemaItem]:
+    """Columns that refer to a column such as `runs.id`, and their foreign keys."""
+    kind: sa.types.TypeEngine[Any] = SHA256 if target == "texts.sha256" else Int64
+    columns = [sa.Column(name, kind, nullable=null) for name in names]
+    return [*columns, *(sa.ForeignKeyConstraint([name], [target]) for name in names)]
+
+
+def row_id() -> sa.Column[Any]:
+    return sa.Column("id", Int64, primary_key=True)
+
+
+def add(table: str, *columns: sa.Column[Any]) -> None:
+    for column in columns:
+        op.add_column(table, column)
 
 
 def forbid(table: str, *deeds: Deed, instead: str) -> None:

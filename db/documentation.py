@@ -11,8 +11,7 @@ from typing import Any
 from sqlalchemy import Column
 
 from kernelproof.db.connection import HEAD
-from kernelproof.db.models import APPEND_ONLY, Base
-from kernelproof.db.service_models import all_tables
+from kernelproof.db.models import APPEND_ONLY, TABLES, Base
 from kernelproof.db.sql_views import VIEWS, View
 
 INTRODUCTION = """\
@@ -74,7 +73,7 @@ def schema_markdown() -> str:
     names = [f"`{name}`" for name in APPEND_ONLY]
     append_only = ", ".join(names[:-1]) + " and " + names[-1]
     parts = [INTRODUCTION.format(append_only=append_only, head=HEAD)]
-    parts += [_section(model) for model in all_tables()]
+    parts += map(_section, TABLES)
     return "\n".join([*parts, VIEWS_INTRODUCTION, *map(_view, VIEWS)])
 
 

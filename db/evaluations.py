@@ -18,10 +18,10 @@ from sqlalchemy.orm import Session
 from kernelproof.db import records
 from kernelproof.db.backend import Listener
 from kernelproof.db.columns import clock
-from kernelproof.db.connection import Database, read_transaction
+from kernelproof.db.connection import HasDatabase, read_transaction
+from kernelproof.db.models import Evaluation
 from kernelproof.db.models import Problem as ProblemRow
-from kernelproof.db.rows import keep
-from kernelproof.db.service_models import Evaluation
+from kernelproof.db.rows import keep, record_of
 from kernelproof.types import FrozenRecord, Problem, VerifySettings
 
 State = Literal["queued", "building", "built", "running", "done", "failed", "expired", "cancelled"]
@@ -96,11 +96,8 @@ class StoredEvaluation(FrozenRecord):
         return None if self.started is None else max(0.0, self.started - self.submitted)
 
 
-class Evaluations:
+class Evaluations(HasDatabase):
     """The evaluations of a database. Every method is one transaction."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def submit(
         self,
@@ -293,7 +290,7 @@ def _equal(session: Session, request_sha256: str) -> int | None:
     return session.scalar(done.order_by(e.finished.desc()).limit(1))
 
 
-_NAMES = tuple(name for name in StoredEvaluation.model_fields if name != "problem_id")
+_NAMES = [name for name in StoredEvaluation.model_fields if name != "problem_id"]
 _STORED = (
     select(ProblemRow.problem_id, *(getattr(Evaluation, name) for name in _NAMES))
     .join(ProblemRow, ProblemRow.id == Evaluation.problem)
@@ -308,6 +305,4 @@ def _stored(session: Session, number: str) -> StoredEvaluation | None:
 
 def _view(session: Session, row: Evaluation) -> StoredEvaluation:
     problem_id = session.get_one(ProblemRow, row.problem).problem_id
-    return StoredEvaluation.model_validate(
-        {name: getattr(row, name) for name in _NAMES} | {"problem_id": problem_id}
-    )
+    return record_of(StoredEvaluation, row, problem_id=problem_id)

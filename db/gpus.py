@@ -14,10 +14,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from kernelproof.db.columns import clock, utc_now
-from kernelproof.db.connection import Database, read_transaction, write_transaction
+from kernelproof.db.connection import HasDatabase, read_transaction, write_transaction
 from kernelproof.db.evaluations import LEASE_S
 from kernelproof.db.leases import is_gone
-from kernelproof.db.service_models import Gpu
+from kernelproof.db.models import Gpu
+from kernelproof.db.rows import record_of
 from kernelproof.types import FrozenRecord
 
 GpuState = Literal["free", "held", "set aside"]
@@ -45,11 +46,8 @@ class StoredGpu(FrozenRecord):
     token: int
 
 
-class Gpus:
+class Gpus(HasDatabase):
     """The GPUs in a database. Every method is one transaction."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @write_transaction
     def take(
@@ -147,14 +145,5 @@ def _view(row: Gpu, now: float) -> StoredGpu:
         state = "set aside"
     elif row.owner is not None and (row.leased or 0) >= now and not is_gone(row.owner):
         state = "held"
-    return StoredGpu(
-        uuid=row.uuid,
-        name=row.name,
-        host=row.host,
-        state=state,
-        owner=row.owner if state == "held" else None,
-        reason=row.set_aside,
-        unproven=row.unproven,
-        silent_s=max(0.0, now - row.renewed),
-        token=row.token,
-    )
+    owner, silent = row.owner if state == "held" else None, max(0.0, now - row.renewed)
+    return record_of(StoredGpu, row, state=state, owner=owner, reason=row.set_aside, silent_s=silent)

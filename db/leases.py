@@ -18,7 +18,7 @@ import psutil
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
-from kernelproof.db.connection import Database, read_transaction, write_transaction
+from kernelproof.db.connection import HasDatabase, read_transaction, write_transaction
 from kernelproof.db.models import Lease
 from kernelproof.hashing import sha256_text
 
@@ -83,11 +83,8 @@ def give_back(session: Session, key: str, owner: str) -> None:
     session.execute(delete(Lease).where(Lease.key == key, Lease.owner == owner))
 
 
-class Leases:
+class Leases(HasDatabase):
     """The leases of a database, as one owner sees them."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def take(self, owner: str, key: str) -> bool:
         """Takes a lease that belongs to no attempt; False where another live owner holds it."""

@@ -19,16 +19,15 @@ from sqlalchemy.orm import Session, aliased
 from kernelproof.db import models, reported
 from kernelproof.db.attempts import retracted
 from kernelproof.db.batches import is_alive
-from kernelproof.db.connection import Database, read_transaction
+from kernelproof.db.connection import HasDatabase, read_transaction
 from kernelproof.db.counting import order_in_sql
 from kernelproof.db.models import Batch, Reported, Retraction, RunTag
-from kernelproof.db.rows import Library, Reading, whole
+from kernelproof.db.rows import Library, Reading, record_of, whole
 from kernelproof.db.scores.filters import Filters, problem_passes, run_passes
-from kernelproof.db.views import StoredAttempt, StoredResponse, StoredVerification, VerificationKind
+from kernelproof.db.views import StoredAttempt, StoredResponse, StoredVerification
 from kernelproof.errors import StoreError, UsageError
 from kernelproof.hashing import sha256_json
 from kernelproof.types import (
-    AttemptKey,
     Build,
     Candidate,
     Check,
@@ -48,7 +47,6 @@ from kernelproof.types import (
     Verification,
 )
 from kernelproof.types.record import STORED, explain
-from kernelproof.types.verification import RULES
 
 
 def load_attempt(session: Session, attempt_id: int) -> StoredAttempt:
@@ -135,21 +133,8 @@ def _stored(found: _Attempt, texts: Library) -> StoredAttempt:
         "verifications": tuple(_stored_verification(each, texts) for each in found.judged),
         "reported": reported.of_row(found.claim, texts) if found.claim else None,
     }
-    return StoredAttempt(
-        id=row.id,
-        run_id=row.run_id,
-        key=AttemptKey(
-            problem_id=problem.id, problem_sha256=problem.sha256, sample=row.sample, turn=row.turn
-        ),
-        problem=problem,
-        parent_id=row.parent_id,
-        plan=row.plan,
-        status=Status(row.status) if row.status else None,
-        created=row.created,
-        finished=row.finished,
-        alterations=tuple(texts),
-        **stored,
-    )
+    key = {"problem_id": problem.id, "problem_sha256": problem.sha256, "sample": row.sample, "turn": row.turn}
+    return record_of(StoredAttempt, row, key=key, problem=problem, alterations=tuple(texts), **stored)
 
 
 def _by_attempt(rows: Iterable[models.Response]) -> dict[int, list[models.Response]]:
@@ -231,10 +216,6 @@ def _judged(session: Session, these: dict[str, list[int]]) -> dict[int, list[_Ju
     return found
 
 
-def _columns(row: Any, *without: str) -> dict[str, Any]:
-    return {name: value for name, value in vars(row).items() if name not in without}
-
-
 def _run(row: models.Run, texts: Library) -> RunSettings:
     if sha256_json(row.settings) != row.key:
         texts.note(f"run settings: altered, their SHA-256 should be {row.key}")
@@ -242,36 +223,27 @@ def _run(row: models.Run, texts: Library) -> RunSettings:
 
 
 def problem_of(row: models.Problem, texts: Library) -> Problem:
-    columns = _columns(row, "id", "problem_id")
-    return Problem(id=row.problem_id, source=texts.get(row.sha256, "problem source"), **columns)
+    return record_of(Problem, row, id=row.problem_id, source=texts.get(row.sha256, "problem source"))
 
 
 def _prompt(row: models.Prompt, texts: Library) -> Prompt:
-    return Prompt(
-        template=row.template,
-        template_sha256=row.template_sha256,
+    return record_of(
+        *(Prompt, row),
         system=texts.get(row.system_sha256, "prompt's system text"),
         user=texts.get(row.user_sha256, "prompt's user text"),
         history=texts.get_json(row.history_sha256, "prompt history", ()),
-        sha256=row.sha256,
     )
 
 
 def _response(row: models.Response, texts: Library) -> StoredResponse:
     if row.error is not None:
         return StoredResponse(response=None, error=row.error, retriable=row.retriable, created=row.created)
-    usage = Usage(**{name: getattr(row, name) for name in Usage.model_fields})
-    response = Response(
+    usage = record_of(Usage, row)
+    response = record_of(
+        *(Response, row),
         text=texts.get_optional(row.text_sha256, "response text"),
         reasoning=texts.get_optional(row.reasoning_sha256, "response reasoning"),
-        refusal=row.refusal,
-        finish_reason=row.finish_reason,
         usage=None if usage == Usage() else usage,
-        request_id=row.request_id,
-        served_model=row.served_model,
-        system_fingerprint=row.system_fingerprint,
-        latency_s=row.latency_s,
-        cost_usd=row.cost_usd,
         raw=texts.get_json(row.raw_sha256, "raw response", {}),
     )
     return StoredResponse(
@@ -290,54 +262,31 @@ def extraction_of(row: models.Candidate, texts: Library) -> Extraction:
         source = texts.get(row.source_sha256, "candidate source")
         candidate = Candidate(source=source, sha256=row.source_sha256)
     span = None if row.span_start is None or row.span_end is None else (row.span_start, row.span_end)
-    return Extraction(
-        candidate=candidate,
-        status=Status(row.status) if row.status else None,
-        reason=row.reason,
-        method=row.method,
-        warnings=tuple(row.warnings),
-        span=span,
-    )
+    return record_of(Extraction, row, candidate=candidate, span=span)
 
 
 def _stored_verification(judged: _Judged, texts: Library) -> StoredVerification:
     row, retraction = judged.row, judged.retraction
-    return StoredVerification(
-        id=row.id,
-        kind=cast(VerificationKind, row.kind),
-        created=row.created,
-        reused_from=row.reused_from,
-        retracted=retraction.reason if retraction and not retraction.counts else None,
-        verification=_verification(judged, texts),
-    )
+    retracted = retraction.reason if retraction and not retraction.counts else None
+    verification = _verification(judged, texts)
+    return record_of(StoredVerification, row, retracted=retracted, verification=verification)
 
 
 def _verification(judged: _Judged, texts: Library) -> Verification:
     row, measurement, environment = judged.row, judged.measurement, judged.environment
-    own = _columns(
-        row,
-        *("id", "attempt_id", "kind", "environment_id", "sandbox_tier", "details_sha256"),
-        *(*RULES, "rigor", "screening"),  # `settings` has them
-        *("policy", "reused_from"),  # `verifier` has the policy
-    )
     parts = {
         "environment": _environment(environment, texts) if environment else None,
         "builds": tuple(_build(b, texts) for b in judged.parts[models.Build]),
-        "findings": tuple(Finding(**_evidence(f)) for f in judged.parts[models.Finding]),
-        "checks": tuple(Check(**_evidence(c)) for c in judged.parts[models.Check]),
+        "findings": tuple(record_of(Finding, f) for f in judged.parts[models.Finding]),
+        "checks": tuple(record_of(Check, c) for c in judged.parts[models.Check]),
         "measurement": _measurement(measurement) if measurement else None,
         "details": texts.get_optional(row.details_sha256, "verification details") or "",
     }
-    return Verification.model_validate({**parts, **own}, context=STORED)
-
-
-def _evidence(row: Any) -> dict[str, Any]:
-    return _columns(row, "verification_id", "position")
+    return record_of(Verification, row, **parts)
 
 
 def _build(row: models.Build, texts: Library) -> Build:
-    log = texts.get_optional(row.log_sha256, "build log") or ""
-    return Build(log=log, **_columns(row, "verification_id", "position", "log_sha256"))
+    return record_of(Build, row, log=texts.get_optional(row.log_sha256, "build log") or "")
 
 
 def _environment(row: models.Environment, texts: Library) -> Environment:
@@ -347,10 +296,7 @@ def _environment(row: models.Environment, texts: Library) -> Environment:
 
 
 def _measurement(row: models.Measurement) -> Measurement:
-    interval = Interval(low=row.speedup_low, high=row.speedup_high)
-    copied = [name for name in _columns(row) if name.startswith("compile_")]  # from the JSON columns
-    columns = _columns(row, "verification_id", "speedup_low", "speedup_high", "roofline_fraction", *copied)
-    return Measurement(speedup_interval=interval, **columns)
+    return record_of(Measurement, row, speedup_interval={"low": row.speedup_low, "high": row.speedup_high})
 
 
 _APPENDED = (
@@ -389,10 +335,7 @@ class AttemptLine(FrozenRecord):
     pace: Pace | None
 
 
-class Newest:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class Newest(HasDatabase):
     def require(self) -> None:
         """Raises StoreError where the database is no longer where it was opened."""
         self._database.require()
@@ -483,10 +426,7 @@ def _read(session: Session, query: Select[Any]) -> list[AttemptLine]:
     for row, run, model, problem_id, problem, judged, *times in session.execute(query):
         status = judged or row.status
         speedup, low, high, pace = times if status == Status.CORRECT else (None,) * 4
-        own = {
-            name: getattr(row, name) for name in ("id", "run_id", "sample", "turn", "parent_id", "created")
-        }
-        own |= {"run": run, "model": model, "problem_id": problem_id, "problem": problem, "status": status}
+        more = {"run": run, "model": model, "problem_id": problem_id, "problem": problem, "status": status}
         interval = None if low is None or high is None else Interval(low=low, high=high)
-        found.append(AttemptLine(**own, speedup=speedup, interval=interval, pace=pace))
+        found.append(record_of(AttemptLine, row, **more, speedup=speedup, interval=interval, pace=pace))
     return found

@@ -17,8 +17,7 @@ from kernelproof.db.columns import unescaped
 from kernelproof.db.connection import HEAD, open_as_it_is, open_database, steps_from
 from kernelproof.db.ddl import DEEDS, refusing
 from kernelproof.db.leases import is_free, is_gone, new_owner
-from kernelproof.db.models import APPEND_ONLY
-from kernelproof.db.service_models import METADATA
+from kernelproof.db.models import APPEND_ONLY, Base
 from kernelproof.db.sqlite import explained, is_busy, require_file
 from kernelproof.errors import NothingStored, StoreError, UsageError
 from kernelproof.types import FrozenRecord
@@ -168,7 +167,7 @@ def _is_same(wanted: str, found: str) -> bool:
 def text_columns() -> list[tuple[Table, str]]:
     return [
         (table, column.name)
-        for table in METADATA.sorted_tables
+        for table in Base.metadata.sorted_tables
         for column in table.columns
         for key in column.foreign_keys
         if key.target_fullname == "texts.sha256"

@@ -42,13 +42,13 @@ from kernelproof.db import loading
 from kernelproof.db.attempts import Finished, add_finished
 from kernelproof.db.backend import Listener
 from kernelproof.db.columns import clock
-from kernelproof.db.connection import Database, change_transaction
+from kernelproof.db.connection import HasDatabase, change_transaction
 from kernelproof.db.evaluations import ENDED, LEASE_S, LEASED, WAITING, WORK, State
 from kernelproof.db.gpus import LeasedGpu, is_held
 from kernelproof.db.leases import is_gone
+from kernelproof.db.models import Evaluation, Worker
 from kernelproof.db.models import Problem as ProblemRow
 from kernelproof.db.rows import Library, Reading, whole
-from kernelproof.db.service_models import Evaluation, Worker
 from kernelproof.types import Problem, VerifySettings
 
 ALONE_AFTER = 2
@@ -107,11 +107,8 @@ MOST_BAD_GPUS = 3
 """A job during which so many GPUs were set aside is not judged again."""
 
 
-class JobQueue:
+class JobQueue(HasDatabase):
     """What daemons do with the jobs of a database. Every method is one transaction."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def listener(self) -> Listener:
         """Wakes a daemon when there may be work."""

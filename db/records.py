@@ -77,9 +77,7 @@ def problem_number(session: Session, problem_id: str, sha256: str) -> int:
 
 def prompt_row(session: Session, prompt: Prompt) -> int:
     columns = {
-        "sha256": prompt.sha256,
-        "template": prompt.template,
-        "template_sha256": prompt.template_sha256,
+        **prompt.model_dump(include={"sha256", "template", "template_sha256"}),
         "system_sha256": keep(session, prompt.system),
         "user_sha256": keep(session, prompt.user),
         "history_sha256": keep(session, json.dumps(prompt.history)),
@@ -93,13 +91,7 @@ def response_row(session: Session, response: Response) -> models.Response:
         raw_sha256=keep(session, json.dumps(response.raw)),
         text_sha256=keep_optional(session, response.text),
         reasoning_sha256=keep_optional(session, response.reasoning),
-        refusal=response.refusal,
-        finish_reason=response.finish_reason,
-        request_id=response.request_id,
-        served_model=response.served_model,
-        system_fingerprint=response.system_fingerprint,
-        latency_s=response.latency_s,
-        cost_usd=response.cost_usd,
+        **response.model_dump(exclude={"raw", "text", "reasoning", "usage"}),
         **(response.usage or Usage()).model_dump(),
     )
 
@@ -109,10 +101,7 @@ def candidate_row(session: Session, attempt_id: int, extraction: Extraction) -> 
     return models.Candidate(
         attempt_id=attempt_id,
         source_sha256=keep_optional(session, extraction.candidate.source if extraction.candidate else None),
-        status=extraction.status,
-        reason=extraction.reason,
-        method=extraction.method,
-        warnings=extraction.warnings,
+        **extraction.model_dump(exclude={"candidate", "span"}),
         span_start=start,
         span_end=end,
         created=utc_now(),
@@ -140,12 +129,12 @@ def verification_rows(
     session: Session,
     attempt_id: int,
     verification: Verification,
-    kind: VerificationKind,
+    kind: VerificationKind = "first",
     reused_from: int | None = None,
 ) -> int:
-    """A verification with everything that belongs to it; returns its id.
+    """Appends a verification with all its evidence and returns its id. The attempt's status stays.
 
-    `reused_from`: the attempt whose verification it repeats.
+    `reused_from`: the attempt of the same program whose verification this is; nothing was run for it.
     """
     v = verification
     row = models.Verification(

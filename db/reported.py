@@ -13,9 +13,9 @@ from sqlalchemy.orm import Session
 
 from kernelproof.db import attempts, models, records
 from kernelproof.db.columns import utc_now
-from kernelproof.db.connection import Database
+from kernelproof.db.connection import HasDatabase
 from kernelproof.db.models import Audit, Reported
-from kernelproof.db.rows import Library, Reading, batched, keep_optional, whole
+from kernelproof.db.rows import Library, Reading, batched, keep_optional, record_of, whole
 from kernelproof.types import Extraction, Problem, Reproduction, Response, RunSettings
 from kernelproof.types import ReproductionFinding as Finding
 from kernelproof.types.reproduction import ReportedResult
@@ -43,10 +43,10 @@ class _Content(NamedTuple):
 
 
 def add(session: Session, settings: RunSettings, items: Sequence[Imported]) -> tuple[int, list[Kept]]:
-    """The run's number, and for each program its attempt, made when there is none.
+    """The run's number, and for each program its attempt: all are stored, or none.
 
-    An attempt whose program is still to be judged has no status. A claim that differs from the newest one
-    about the same program is appended.
+    A program that the run has already, from the same file with the same text, stays as it is; a claim
+    about it that is new is appended. One that is to be judged has no status.
     """
     run_id = records.run_row(session, settings)
     known = _known(session, run_id)
@@ -122,8 +122,7 @@ _REPORTED = Reading(
 
 
 def of_row(row: Reported, texts: Library) -> ReportedResult:
-    facts = {name: getattr(row, name) for name in _COLUMNS if name != "raw_sha256"}
-    return ReportedResult(**facts, raw=texts.get_json(row.raw_sha256, "claim", None))
+    return record_of(ReportedResult, row, raw=texts.get_json(row.raw_sha256, "claim", None))
 
 
 class AuditResult(NamedTuple):
@@ -131,20 +130,10 @@ class AuditResult(NamedTuple):
     created: str
 
 
-class Audits:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class Audits(HasDatabase):
     def record(self, began: str, seed: int | None, verification_id: int, found: Reproduction) -> None:
-        row = Audit(
-            began=began,
-            seed=seed,
-            verification_id=verification_id,
-            reproduction_id=found.verification_id,
-            finding=found.finding,
-            reason=found.reason,
-            created=utc_now(),
-        )
+        row = Audit(began=began, seed=seed, verification_id=verification_id, created=utc_now())
+        row.reproduction_id, row.finding, row.reason = found.verification_id, found.finding, found.reason
         self._database.write(lambda session: session.add(row))
 
     def newest(self, verifications: Collection[int]) -> dict[int, AuditResult]:

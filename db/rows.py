@@ -19,6 +19,8 @@ from sqlalchemy.orm import Session
 
 from kernelproof.db.models import Base, Text
 from kernelproof.hashing import sha256_text
+from kernelproof.types import FrozenRecord
+from kernelproof.types.record import STORED
 
 Tables = tuple[type[Base], ...]
 
@@ -65,6 +67,14 @@ def _cuts(tables: Tables) -> list[tuple[tuple[str, ...], int, int, int]]:
 
 
 T = TypeVar("T")
+R = TypeVar("R", bound=FrozenRecord)
+
+
+def record_of(kind: type[R], row: object, **more: Any) -> R:
+    """A record of the columns of a row that have its fields' names, and of `more`."""
+    same = (name for name in kind.model_fields if name not in more)
+    return kind.model_validate({name: getattr(row, name) for name in same} | more, context=STORED)
+
 
 BATCH_SIZE = 500
 """Values in one statement, or rows that are read at once."""

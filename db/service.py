@@ -9,11 +9,18 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db.columns import clock, utc_now
-from kernelproof.db.connection import Database, change_transaction, read_transaction, write_transaction
+from kernelproof.db.connection import (
+    Database,
+    HasDatabase,
+    change_transaction,
+    read_transaction,
+    write_transaction,
+)
 from kernelproof.db.evaluations import LEASE_S, Evaluations
 from kernelproof.db.gpus import Gpus
+from kernelproof.db.models import Caller, Worker
 from kernelproof.db.queue import JobQueue
-from kernelproof.db.service_models import Caller, Worker
+from kernelproof.db.rows import record_of
 from kernelproof.errors import UsageError
 from kernelproof.hashing import sha256_text
 from kernelproof.types import FrozenRecord
@@ -42,10 +49,7 @@ class StoredWorker(FrozenRecord):
     waits: str | None
 
 
-class Workers:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class Workers(HasDatabase):
     @change_transaction
     def report(self, session: Session, /, owner: str, **facts: str | int | None) -> None:
         """A sign of life. `facts`: the columns `role`, `backend`, `device`, `places`, `running`, `done`,
@@ -76,12 +80,7 @@ class Workers:
 
 def _worker_view(row: Worker, now: float) -> StoredWorker:
     silent = max(0.0, now - row.renewed)
-    names = ("owner", "role", "backend", "device", "places", "running", "done", "ended", "gpu", "waits")
-    return StoredWorker(
-        **{name: getattr(row, name) for name in names},
-        silent_s=silent,
-        alive=row.ended is None and silent <= LEASE_S,
-    )
+    return record_of(StoredWorker, row, silent_s=silent, alive=row.ended is None and silent <= LEASE_S)
 
 
 PREFIX = "kp_"
@@ -96,10 +95,7 @@ class StoredCaller(FrozenRecord):
     revoked: str | None
 
 
-class Callers:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class Callers(HasDatabase):
     def add(self, name: str, quota: int | None = None) -> str:
         """The new token of a caller, which cannot be read again. Raises UsageError where it has one."""
         token = PREFIX + secrets.token_urlsafe(32)
@@ -133,11 +129,13 @@ class Callers:
         c = Caller
         wanted = select(c).where(c.token_sha256 == sha256_text(token), c.revoked.is_(None))
         row = session.scalar(wanted)
-        return None if row is None else _view(row)
+        return None if row is None else record_of(StoredCaller, row)
 
     def all(self) -> Sequence[StoredCaller]:
         """All of them, by name, revoked ones too."""
-        return self._database.read(lambda session: [_view(row) for row in self._all(session)])
+        return self._database.read(
+            lambda session: [record_of(StoredCaller, row) for row in self._all(session)]
+        )
 
     def count(self) -> int:
         wanted = select(func.count()).where(Caller.revoked.is_(None))
@@ -146,10 +144,6 @@ class Callers:
     @staticmethod
     def _all(session: Session) -> Sequence[Caller]:
         return session.scalars(select(Caller).order_by(Caller.name)).all()
-
-
-def _view(row: Caller) -> StoredCaller:
-    return StoredCaller(name=row.name, quota=row.quota, created=row.created, revoked=row.revoked)
 
 
 class ServiceData:

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from kernelproof.db.counting import CURRENT_POLICY, NO_JUDGEMENT, order_in_sql, stale_in_sql
+from kernelproof.types import Status
 from kernelproof.types.verification import MEANINGS
 from kernelproof.types.verification import RULES as _RULES
 
 SETTING = tuple(MEANINGS)
 _NO_JUDGEMENT = "(" + ", ".join(f"'{status}'" for status in sorted(NO_JUDGEMENT)) + ")"
-_BEFORE_BUILT = (
-    "('provider_error', 'plans', 'refused', 'filtered', 'truncated', 'empty', 'no_code', 'syntax_error', "
-    "'contract_error', 'policy_violation', 'build_error', 'build_timeout', 'infrastructure_error')"
-)
+_BEFORE_BUILT = "(" + ", ".join(f"'{status}'" for status in Status if not status.is_built) + ")"
 _RETRACTED = (
     "EXISTS (SELECT 1 FROM retractions t WHERE t.verification_id = v.id AND NOT t.counts AND t.id = "
     "(SELECT MAX(u.id) FROM retractions u WHERE u.verification_id = v.id))"

@@ -3,47 +3,45 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from sqlalchemy import func, literal, select
 from sqlalchemy.orm import Session
 
 from kernelproof.db import attempts, leases, loading, models, records, reported
-from kernelproof.db.attempts import Finished, add_finished
 from kernelproof.db.batches import Batches, ServerBatchJournal, Tags, runs_named
 from kernelproof.db.columns import utc_now
-from kernelproof.db.connection import Database, open_database, write_transaction
+from kernelproof.db.connection import (
+    Database,
+    HasDatabase,
+    open_database,
+    reading,
+    write_transaction,
+    writing,
+)
 from kernelproof.db.leases import Leases
 from kernelproof.db.loading import Newest
 from kernelproof.db.models import Retraction
-from kernelproof.db.reported import Audits, Imported, Kept
+from kernelproof.db.reported import Audits
 from kernelproof.db.rows import Library, batched
 from kernelproof.db.scores.queries import ScoreQueries
 from kernelproof.db.service import ServiceData
 from kernelproof.db.views import (
     AttemptLease,
-    AttemptState,
-    Content,
-    ModelUsage,
-    Spent,
     StoredAttempt,
-    VerificationKind,
 )
 from kernelproof.errors import NothingStored, UsageError
 from kernelproof.types import (
     AttemptKey,
     Extraction,
-    Problem,
     Prompt,
     Response,
     RunSettings,
     Status,
-    Verification,
 )
 from kernelproof.types.record import STORED
 from kernelproof.workspace import DatabasePlace
@@ -67,11 +65,11 @@ def open_if_there(place: DatabasePlace) -> Store | None:
         return None
 
 
-class Store:
+class Store(HasDatabase):
     """All that is stored. Every writing method is one transaction: all of it is stored, or nothing."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self.leases = Leases(database)
         self.batches = Batches(database)
         self.server_batches = ServerBatchJournal(database)
@@ -95,25 +93,24 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Closes the file. The store must not be used afterwards."""
         self._database.close()
 
-    def begin_run(self, settings: RunSettings) -> int:
-        return self._database.write(lambda session: records.run_row(session, settings))
-
-    def add_problem(self, problem: Problem) -> None:
-        """Stores a problem, unless one with the same id and source is there."""
-        self._database.write(lambda session: records.problem_row(session, problem))
-
-    def spent(self, run_ids: Sequence[int]) -> Spent:
-        """Tokens and money that the answers of these runs took, and seconds of the device."""
-        return self._database.read(lambda session: attempts.spent(session, run_ids))
+    begin_run = writing(records.run_row)
+    add_problem = writing(records.problem_row)
+    add_finished = writing(attempts.add_finished)
+    add_imported = writing(reported.add)
+    record_verification = writing(records.verification_rows)
+    spent = reading(attempts.spent)
+    answered = reading(attempts.answered)
+    usage_of = reading(attempts.usage_of)
+    attempts_of = reading(attempts.states)
+    attempts_by_content = reading(attempts.by_content)
+    load_attempt = reading(loading.load_attempt)
 
     def runs_named(self, text: str) -> dict[int, RunSettings]:
         """The runs with this name, or the one with this number: number to settings, oldest first.
@@ -138,25 +135,6 @@ class Store:
         """The run with these settings; None when there is none."""
         r = models.Run
         return self._database.read(lambda session: session.scalar(select(r.id).where(r.key == settings.key)))
-
-    def answered(self, keys: Iterable[str]) -> set[str]:
-        """Which of these question keys have a stored answer."""
-        return self._database.read(lambda session: attempts.answered(session, keys))
-
-    def usage_of(self, model: str) -> ModelUsage:
-        """Mean tokens and cost of a model's answers, of those whose tokens are known."""
-        return self._database.read(lambda session: attempts.usage_of(session, model))
-
-    def attempts_of(self, run_id: int) -> dict[AttemptKey, AttemptState]:
-        return self._database.read(lambda session: attempts.states(session, run_id))
-
-    def attempts_by_content(self, run_id: int, text_sha256: str | None = None) -> dict[Content, list[int]]:
-        """The attempts of a run that are over, by what was given; oldest first where several were given it.
-
-        For runs of kind `verify` and `tune`, whose attempts have one answer and one extraction each.
-        `text_sha256`: only attempts that were given this text.
-        """
-        return self._database.read(lambda session: attempts.by_content(session, run_id, text_sha256))
 
     def begin_attempt(
         self, run_id: int, key: AttemptKey, prompt: Prompt | None = None, parent_id: int | None = None
@@ -197,32 +175,6 @@ class Store:
             lambda session: attempts.lease(session, session.get_one(models.Attempt, attempt_id), owner)
         )
 
-    def add_finished(
-        self,
-        settings: RunSettings,
-        problem: Problem,
-        response: Response,
-        extraction: Extraction,
-        verification: Verification | None,
-        status: Status,
-        parent_id: int | None = None,
-    ) -> int:
-        """The id of a new attempt that is over: the next sample of its run, whichever process asks first.
-
-        Run, problem, attempt and everything about it in one transaction: a kill leaves the whole or nothing.
-        """
-
-        done = Finished(settings, problem, response, extraction, verification, status, parent_id)
-        return self._database.write(lambda session: add_finished(session, done))
-
-    def add_imported(self, settings: RunSettings, items: Sequence[Imported]) -> tuple[int, list[Kept]]:
-        """The run's number, and for each program its attempt: all are stored, or none.
-
-        A program that the run has already, from the same file with the same text, stays as it is; a claim
-        about it that is new is appended. One that is to be judged has no status.
-        """
-        return self._database.write(lambda session: reported.add(session, settings, items))
-
     @write_transaction
     def record_response(self, session: Session, attempt_id: int, response: Response) -> None:
         """Appends an answer; call it before anything is parsed. The first answer of an attempt counts: one
@@ -242,21 +194,6 @@ class Store:
         if newest is None or loading.extraction_of(newest, Library(session)) != extraction:
             session.add(records.candidate_row(session, attempt_id, extraction))
 
-    def record_verification(
-        self,
-        attempt_id: int,
-        verification: Verification,
-        kind: VerificationKind = "first",
-        reused_from: int | None = None,
-    ) -> int:
-        """Appends a verification with all its evidence and returns its id. The attempt's status stays.
-
-        `reused_from`: the attempt of the same program whose verification this is; nothing was run for it.
-        """
-        return self._database.write(
-            lambda session: records.verification_rows(session, attempt_id, verification, kind, reused_from)
-        )
-
     @write_transaction
     def finish_attempt(
         self, session: Session, attempt_id: int, status: Status, owner: str | None = None
@@ -271,13 +208,6 @@ class Store:
         row.status, row.finished = status, utc_now()
         if owner is not None:
             leases.give_back(session, attempts.lease_key(row), owner)
-
-    def load_attempt(self, attempt_id: int) -> StoredAttempt:
-        """Everything stored about an attempt, with what was altered since.
-
-        Raises UsageError when there is no such attempt, StoreError when its rows make no sense.
-        """
-        return self._database.read(lambda session: loading.load_attempt(session, attempt_id))
 
     def load_attempts(self, numbers: Iterable[int]) -> Iterator[StoredAttempt]:
         """The same of many, in their order; few of them are in memory."""

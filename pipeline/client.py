@@ -21,7 +21,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import TracebackType
 from typing import Any, Self
 
 import anyio
@@ -73,18 +72,8 @@ class Candidate:
 
     def body(self) -> dict[str, Any]:
         """As the service takes it. Lone surrogates, which no request can carry, are replaced."""
-        given = {
-            "problem": self.problem,
-            "reference": self.reference,
-            "source": encodable(self.source),
-            "settings": self.settings,
-            "priority": self.priority,
-            "deadline_s": self.deadline_s,
-            "label": self.label,
-            "reuse": self.reuse,
-            "idempotency_key": self.key,
-        }
-        return {name: value for name, value in given.items() if value is not None}
+        given = {**vars(self), "source": encodable(self.source), "idempotency_key": self.key}
+        return {name: value for name, value in given.items() if value is not None and name != "key"}
 
 
 @dataclass(frozen=True)
@@ -263,9 +252,7 @@ class AsyncClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def _ask(self, method: str, path: str, *, at_once: bool = False, **request: Any) -> dict[str, Any]:
@@ -340,9 +327,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

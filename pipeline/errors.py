@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -80,6 +81,12 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise MachineError(f"{path} cannot be written: {error.strerror or 'the disk refused it'}") from None
+
+
+def require_packages(what: str, extra: str, *packages: str) -> None:
+    """Raises MachineError that says how to install what is missing of the packages that `what` needs."""
+    if missing := [name for name in packages if find_spec(name) is None]:
+        raise MachineError(f"{what} needs {', '.join(missing)}: {install_command(extra)}, and run it again")
 
 
 def install_command(extra: str) -> str:

@@ -13,11 +13,12 @@ from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from kernelproof.errors import UsageError
 
 T = TypeVar("T")
+C = TypeVar("C")
 
 Validator = Callable[[str, object], str | None]
 """Says what is wrong with something that is to be registered under this name: `lacks ask`. None: nothing."""
@@ -81,6 +82,15 @@ class Registry(Generic[T]):
                 f"the {self._what} {name!r} is there twice: {self._places[name]}, {place}; rename one"
             )
         self._found[name], self._places[name] = found, place
+
+    def named(self, name: str) -> Callable[[C], C]:
+        """The decorator that registers one of ours: `@strategy("refine")`."""
+
+        def registered(found: C) -> C:
+            self.add(name, cast(T, found))
+            return found
+
+        return registered
 
     def __contains__(self, name: str) -> bool:
         """Whether one of ours, or an entry point of an installed package, has this name."""

@@ -23,7 +23,7 @@ NEED_PACKAGES = ("kernelproof.trainers.skyrl", "kernelproof.trainers.openenv")
 for found in pkgutil.walk_packages(kernelproof.__path__, "kernelproof."):
     top = found.name.split(".")[1]
     if top not in ("prompts", "reference_models") and not found.name.endswith("__main__"):
-        if ".migrations" not in found.name and found.name not in NEED_PACKAGES:
+        if found.name not in NEED_PACKAGES:
             import_module(found.name)
 print(json.dumps({name: getattr(module, "__file__", None) for name, module in sys.modules.items()}))
 """

@@ -272,10 +272,7 @@ def _stages(name: str) -> tuple[str, ...]:
         return ("attempts",)
     if status.stage is Stage.EXTRACTION:
         return ("attempts", "answered")
-    early = status.stage in (Stage.POLICY, Stage.BUILD) and status is not Status.BUILT_NOT_RUN
-    if early or status is Status.INFRASTRUCTURE_ERROR:
-        return ("attempts", "answered", "extracted")
-    return ("attempts", "answered", "extracted", "built")
+    return ("attempts", "answered", "extracted", *["built"] * status.is_built)
 
 
 def _fast(part: int, whole: int, known: bool) -> Rate:

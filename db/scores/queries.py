@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, select
 from sqlalchemy.orm import Session
 
-from kernelproof.db.connection import Database, open_database
+from kernelproof.db.connection import HasDatabase, open_database
 from kernelproof.db.models import Check, Measurement, Response, Verification
 from kernelproof.db.rows import Library, batched
 from kernelproof.db.scores.filters import Filters
@@ -47,11 +47,8 @@ def open_scores(place: DatabasePlace) -> Iterator[ScoreQueries]:
         database.close()
 
 
-class ScoreQueries:
+class ScoreQueries(HasDatabase):
     """Questions about the scores of a database. Each answer is of one state of it."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def leaderboard(
         self,

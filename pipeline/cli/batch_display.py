@@ -273,6 +273,7 @@ def summary_json(
 ) -> dict[str, Any]:
     """For machines: the last line of `--json`."""
     statuses = Counter("interrupted" if s is None else s.value for s in outcome.statuses.values())
+    same = ("to_retry", "refused_for_good", "limit")
     return {
         "event": "summary",
         "ended": outcome.ended,
@@ -280,9 +281,7 @@ def summary_json(
         "database": str(database),
         "attempts": len(outcome.statuses),
         "statuses": dict(statuses.most_common()),
-        "to_retry": outcome.to_retry,
-        "refused_for_good": outcome.refused_for_good,
-        "limit": outcome.limit,
+        **{fact: getattr(outcome, fact) for fact in same},
         "refusals": [str(refusal) for refusal in outcome.refusals],
         **progress.as_json(),
     }
@@ -327,25 +326,14 @@ def event_json(event: Event) -> dict[str, Any]:
 def _answer(response: Response | None) -> dict[str, Any]:
     if response is None:
         return {}
-    return {
-        "usage": response.usage.model_dump() if response.usage is not None else None,
-        "cost_usd": response.cost_usd,
-        "latency_s": response.latency_s,
-        "finish_reason": response.finish_reason,
-        "served_model": response.served_model,
-        "refusal": response.refusal,
-    }
+    names = ("usage", "cost_usd", "latency_s", "finish_reason", "served_model", "refusal")
+    return {name: getattr(response, name) for name in names}
 
 
 def _times(verification: Verification | None) -> dict[str, Any]:
     found = verification.measurement if verification is not None else None
     if found is None:
         return {"speedup": None}
-    return {
-        "speedup": found.speedup,
-        "speedup_low": found.speedup_interval.low,
-        "speedup_high": found.speedup_interval.high,
-        "pace": found.pace.value,
-        "candidate_ms": found.candidate_ms,
-        "baseline_ms": found.baseline_ms,
-    }
+    interval = found.speedup_interval
+    ends = {"speedup": found.speedup, "speedup_low": interval.low, "speedup_high": interval.high}
+    return {**ends, **{name: getattr(found, name) for name in ("pace", "candidate_ms", "baseline_ms")}}

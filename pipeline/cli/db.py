@@ -34,7 +34,7 @@ def check(*, as_json: JsonOption = False, storage: StorageOptions) -> None:
 
     troubles = check_database(storage.database, tell)
     if as_json:
-        print(json_line({"troubles": [one.model_dump() for one in found]}))
+        print(json_line({"troubles": found}))
     else:
         say(counted(troubles, "trouble") if troubles else "nothing wrong")
     if troubles:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kernelproof.cli.declaring import Option
 from kernelproof.cli.options import JsonOption, StorageOptions, UnsafeOption
-from kernelproof.report.plain import say, screen
+from kernelproof.report.plain import json_text, say, screen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +38,7 @@ def doctor(
     lifted = room.lift_quarantine(lambda text: say(text, err=True)) if lift_quarantine else []
     findings = lifted + room.examine(place, noise=noise, unsafe=unsafe)
     if as_json:
-        print(json.dumps([finding.model_dump(mode="json") for finding in findings], indent=1))
+        print(json_text(findings))
     else:
         _print_findings(findings, screen())
     if any(finding.essential and not finding.ok for finding in findings):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +21,7 @@ from kernelproof.cli.options import (
     VerifyOptions,
 )
 from kernelproof.errors import UsageError
-from kernelproof.report.plain import clean, screen
+from kernelproof.report.plain import clean, json_line, screen
 from kernelproof.wording import counted
 from kernelproof.workspace import DatabasePlace
 
@@ -174,7 +173,7 @@ def _print_json(programs: ImportInput, stored: StoredImport, statuses: dict[int,
         "run": stored.run_id,
         "new": stored.new,
         "with_claim": stored.with_claim,
-        "statuses": {str(number): status and status.value for number, status in statuses.items()},
+        "statuses": statuses,
         "notes": programs.notes,
     }
-    print(clean(json.dumps(facts)))
+    print(json_line(facts))

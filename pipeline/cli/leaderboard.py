@@ -123,7 +123,7 @@ def _print_comparisons(
     from kernelproof.report.leaderboard import pasted_comparisons, print_comparisons
 
     if form == "json":
-        print(json_line([comparison.model_dump() for comparison in found]))
+        print(json_line(found))
     elif form in ("markdown", "latex") and not wide:
         _typeset(pasted_comparisons(found), form)
     elif form:

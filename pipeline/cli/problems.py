@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -56,13 +55,8 @@ def list_problems(
     if level is not None and not problems:
         _refuse_level(level, opened)
     if as_json:
-        _print_json(
-            {
-                "suite": opened.name,
-                "problems": [problem.model_dump(mode="json", exclude={"source"}) for problem in problems],
-                "broken": [{"path": str(path), "message": message} for path, message in opened.broken],
-            }
-        )
+        listed = [problem.model_dump(exclude={"source"}) for problem in problems]
+        print(json_text({"suite": opened.name, "problems": listed, "broken": _as_json(opened.broken)}))
         return
     _print_table(opened, problems)
     for _, message in opened.broken:
@@ -80,7 +74,7 @@ def show_problem(
 
     found = open_suite(suite).find(problem)
     if as_json:
-        _print_json(found.model_dump(mode="json"))
+        print(json_text(found))
         return
     say(f"{found.id}  {found.name}  (suite {found.suite})")
     if found.summary:
@@ -131,12 +125,8 @@ def check_problems(
         if not as_json:
             _print_fitness(chosen, fitness)
     if as_json:
-        _print_json(
-            {
-                "problems": [{"ok": record.ok, **record.model_dump(mode="json")} for record in records],
-                "broken": [{"path": str(path), "message": message} for path, message in broken],
-            }
-        )
+        checked = [{"ok": record.ok, **record.model_dump()} for record in records]
+        print(json_text({"problems": checked, "broken": _as_json(broken)}))
     else:
         for _, message in broken:
             say(f"broken  {message}")
@@ -287,10 +277,6 @@ def _print_table(suite: Suite, problems: list[Problem]) -> None:
         say(f"\nread one: kernelproof problems show {rows[0][0]}")
 
 
-def _print_json(value: object) -> None:
-    print(json.dumps(value, indent=2))
-
-
 def _print_fitness(problem: Problem, fitness: Fitness) -> None:
     verdict = "fit" if fitness.ok else "UNFIT"
     say(f"{verdict:6}  {problem.id:12} {problem.name:34} {fitness.size:6} {fitness.seconds:6.1f} s")
@@ -308,9 +294,9 @@ def _once(columns: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 def _print_imported(imported: Imported) -> None:
     written = zip(imported.problems, imported.files, strict=True)
-    shown = {
-        "suite": str(imported.suite),
-        "problems": [{"id": p.id, "name": p.name, "path": str(f), "sha256": p.sha256} for p, f in written],
-        "left_out": list(imported.left_out),
-    }
-    _print_json(shown)
+    problems = [{"id": p.id, "name": p.name, "path": f, "sha256": p.sha256} for p, f in written]
+    print(json_text({"suite": imported.suite, "problems": problems, "left_out": imported.left_out}))
+
+
+def _as_json(broken: Sequence[tuple[Path, str]]) -> list[dict[str, object]]:
+    return [{"path": path, "message": message} for path, message in broken]

@@ -1,8 +1,8 @@
-"""`kernelproof reproduce`: anybody's number, checked on this machine: a stored attempt's, or a bundle's."""
+"""`kernelproof reproduce`: anybody's number, checked on this machine: a stored attempt's, or a bundle's. And
+`kernelproof bundle`: one file from which a stranger reproduces a number."""
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,10 @@ from kernelproof.choices import ROW, Rigor
 from kernelproof.cli.completion import attempts
 from kernelproof.cli.declaring import Argument, Option, parsed_path
 from kernelproof.cli.options import (
+    AllRankedOption,
+    FilterOptions,
     JsonOption,
+    OutputOption,
     StorageOptions,
     SuiteOption,
     UnsafeOption,
@@ -22,11 +25,13 @@ from kernelproof.cli.options import (
     refuse_several,
 )
 from kernelproof.errors import UsageError
-from kernelproof.report.plain import finite, json_text, say, screen
+from kernelproof.report.plain import json_text, say, screen
+from kernelproof.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from kernelproof.db.store import Store
     from kernelproof.runs.bundles.reader import Bundle, CheckedAttempt
     from kernelproof.runs.bundles.signing import Signers
     from kernelproof.types import Reproduction
@@ -203,10 +208,50 @@ def _hold_problems(bundle: Bundle, numbers: Sequence[int], suite: Path | None) -
 
 
 def _print_json(bundle: Bundle, results: list[Reproduction]) -> None:
-    value = {
-        "bundle": bundle.sha256,
-        "signer": bundle.signer,
-        "tampering": bundle.tampering,
-        "reproductions": [one.model_dump(mode="json") for one in results],
-    }
-    print(json.dumps(finite(value), indent=2, allow_nan=False))
+    facts = {"bundle": bundle.sha256, "signer": bundle.signer, "tampering": bundle.tampering}
+    print(json_text({**facts, "reproductions": results}))
+
+
+def bundle(
+    attempt: Annotated[
+        str | None,
+        Argument(
+            "The attempt's number (17 or '#17'), or: last [default: those that pass the filters].",
+            offered=attempts,
+        ),
+    ] = None,
+    *,
+    context: typer.Context,
+    output: OutputOption,
+    sign: Annotated[
+        Path | None, Option("SSH key that signs it, for reproduce --signers: <output>.sig is written too.")
+    ] = None,
+    all_ranked: AllRankedOption = False,
+    options: FilterOptions,
+    storage: StorageOptions,
+) -> None:
+    """Write an attempt, or the best of each problem, to one file, for kernelproof reproduce elsewhere."""
+    from kernelproof.db.store import open_store
+    from kernelproof.runs.bundles.signing import signature_of
+    from kernelproof.runs.bundles.writer import write_bundle
+
+    filtered = all_ranked or bool(explicit_options(options, context))
+    if (attempt is not None) is filtered:
+        raise UsageError("give one attempt, or filters as leaderboard takes them, or --all-ranked")
+    with open_store(storage.database, only_read=True) as store:
+        chosen = list(_to_bundle(store, attempt, options))
+        sha256, size = write_bundle(chosen, output, sign)
+    say(f"{output}: {counted(len(chosen), 'attempt')}, {size / 1000:,.0f} kB, sha256 {sha256}")
+    if sign is not None:
+        say(f"{signature_of(output)}: its signature")
+
+
+def _to_bundle(store: Store, attempt: str | None, options: FilterOptions) -> Iterator[Bundled]:
+    from kernelproof.runs.bundles.writer import bundled
+    from kernelproof.runs.reproduction import leaders
+
+    if attempt is not None:
+        yield bundled(store, store.resolve_attempt(attempt))
+        return
+    for leader in leaders(store, options.filters()):
+        yield bundled(store, leader.best.attempt_id, leader.best.verification_id)

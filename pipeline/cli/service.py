@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from kernelproof.cli.options import (
     refuse_several,
 )
 from kernelproof.errors import NothingStored, UsageError
-from kernelproof.report.plain import say
+from kernelproof.report.plain import json_line, say
 from kernelproof.wording import counted
 
 if TYPE_CHECKING:
@@ -239,7 +238,7 @@ def gpus(
             _put_back(known, put_back)
         all_gpus = known.all()
     if as_json:
-        print(json.dumps([gpu.model_dump() for gpu in all_gpus]))
+        print(json_line(all_gpus))
         return
     for gpu in all_gpus:
         say(f"{gpu.uuid}  {gpu.name}  on {gpu.host}  {_state(gpu)}")
@@ -302,7 +301,7 @@ def list_(*, storage: StorageOptions, as_json: JsonOption = False) -> None:
     with _stored_service(storage.database, only_read=True) as service:
         callers = service.callers.all()
     if as_json:
-        print(json.dumps([caller.model_dump() for caller in callers]))
+        print(json_line(callers))
         return
     for caller in callers:
         quota = "no quota" if caller.quota is None else f"quota {caller.quota:,}"

@@ -1,8 +1,9 @@
-"""`kernelproof verify`: one candidate from a file, with every check; or all of a folder or a JSONL file."""
+"""`kernelproof verify`: one candidate from a file, with every check; or all of a folder or a JSONL file. And
+`kernelproof compare`: two kernels of one problem, and one interval: how many times as fast the new one is."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,17 +21,20 @@ from kernelproof.cli.options import (
     SuiteOption,
     VerifyOptions,
 )
-from kernelproof.errors import UsageError
-from kernelproof.report.plain import say, screen
+from kernelproof.errors import KernelproofError, UsageError
+from kernelproof.report.plain import clean, json_line, json_text, say, screen
 from kernelproof.wording import counted
 from kernelproof.workspace import DatabasePlace
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from rich.console import Console
+
     from kernelproof.cli.display import Display
     from kernelproof.jobs import Verdict
     from kernelproof.runs.candidates import CandidateInput, Done, ManyDone
+    from kernelproof.runs.tuning import Gain
     from kernelproof.types import Status, VerifySettings
 
 
@@ -72,7 +76,7 @@ def verify(
     """Verify one candidate, or many. Exit code 0 when all are correct, 1 when one is not, or is left out."""
     from kernelproof.cli.show import write_page
     from kernelproof.db.store import open_store
-    from kernelproof.report.verification import json_verified, print_verified
+    from kernelproof.report.verification import json_facts, print_verified
     from kernelproof.runs.candidates import holds_many, refuse_others
     from kernelproof.types import Status
     from kernelproof.verifier.engine.engine import require_device
@@ -95,7 +99,7 @@ def verify(
         (done,) = judge_each(candidates, settings, place, run, spinner=not as_json, sanitize=sanitize)
         found = (done.extraction, done.status, done.verification, done.attempt_id)
         if as_json:
-            print(json_verified(*found))
+            print(json_text(json_facts(*found)))
         else:
             print_verified(*found, screen(), checks=checks, where=storage.option)
         if html is not None and place is not None and done.attempt_id is not None:
@@ -202,13 +206,12 @@ def _many(
 
 
 def _say(display: Display, done: Done) -> None:
-    from kernelproof.report.verification import json_line
+    from kernelproof.report.verification import json_facts
 
     candidate, v = done.input, done.verdict
-    facts = (v.extraction, v.status, v.verification, v.attempt_id)
-    display.ended(
-        candidate.id, v.status.value, json_line(candidate.id, candidate.problem.id, v.reused, *facts)
-    )
+    facts = {"id": candidate.id, "problem": candidate.problem.id, "kept": v.reused}
+    facts |= json_facts(v.extraction, v.status, v.verification, v.attempt_id)
+    display.ended(candidate.id, v.status.value, json_line(facts))
 
 
 def _summary(outcome: ManyDone, database: DatabasePlace | None) -> None:
@@ -231,3 +234,95 @@ def _summary(outcome: ManyDone, database: DatabasePlace | None) -> None:
     if outcome.missing:
         rest = "run the same command again to continue" if database else "--no-store keeps nothing of this"
         console.print(f"{outcome.missing} not verified: {rest}")
+
+
+def compare(
+    old: Annotated[Path, Argument("A candidate's source or a raw response, such as yesterday's kernel.")],
+    new: Annotated[Path, Argument("Another for the same problem, such as today's.")],
+    *,
+    problem: Annotated[
+        str | None, Option("The problem's id, name, or file.", parser=str, offered=problems)
+    ] = None,
+    options: VerifyOptions,
+    suite: SuiteOption = None,
+    storage: StorageOptions,
+    store: Annotated[bool, Option("Keep both as attempts in the workspace.")] = True,
+    run: RunOption = None,
+    fail_if_slower: Annotated[bool, Option("Exit code 1 also when the new one is surely slower.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Verify two candidates of one problem, and compare their speed. Exit code 1 when one is not correct."""
+    # Both are verified one after the other, each timed against the reference, and `runs.tuning.gain` puts the
+    # two speedups together. The interval is wider than that of either.
+    from kernelproof.runs.candidates import refuse_others
+    from kernelproof.types import Status
+    from kernelproof.verifier.engine.engine import require_device
+
+    candidates = [read_one(file, problem, suite) for file in (old, new)]
+    settings = options.settings_for(candidates)
+    if not settings.measure:
+        raise UsageError("compare times both: leave out --no-measure")
+    refuse_others(candidates, settings.backend)
+    require_device(settings.backend)
+    place = storage.create_workspace().database if store else None
+    names, verdicts, console = _names(old, new), [], screen()
+    with closing(judge_each(candidates, settings, place, run, spinner=not as_json)) as judged:
+        for name, done in zip(names, judged, strict=True):
+            verdicts.append(done)
+            if not as_json:
+                _say_one(name, done, console)
+    gain, slower = _gains(*verdicts)
+    if as_json:
+        print(json_line(_as_json(names, verdicts, gain, slower)))
+    if any(done.status is not Status.CORRECT for done in verdicts):
+        raise typer.Exit(1)
+    if gain is None:
+        raise KernelproofError("both are correct, but were not timed, so nothing is compared")
+    if not as_json:
+        console.print(_words(names, gain, slower))
+    if slower and fail_if_slower:
+        raise typer.Exit(1)
+
+
+def _names(old: Path, new: Path) -> tuple[str, str]:
+    """How the two are called: by their last parts where these differ."""
+    if old.name != new.name:
+        return clean(old.name), clean(new.name)
+    return clean(str(old)), clean(str(new))
+
+
+def _say_one(name: str, done: Verdict, console: Console) -> None:
+    from kernelproof.report.verification import print_headline
+
+    v = done.verification
+    print_headline(done.status, v, done.extraction.reason, done.attempt_id, console, name)
+
+
+def _words(names: tuple[str, str], gain: Gain, slower: bool) -> str:
+    """The closing line: how many times as fast the new one is."""
+    from kernelproof.report.findings import gain_words
+
+    words = gain_words(gain.ratio, gain.interval, gain.noise, shown=gain.shown or slower, other=names[0])
+    return f"{names[1]}: {words}{', surely slower' if slower else ''}"
+
+
+def _gains(old: Verdict, new: Verdict) -> tuple[Gain | None, bool]:
+    from kernelproof.runs.tuning import gain
+
+    loss = gain(new.measurement, old.measurement)
+    return gain(old.measurement, new.measurement), loss is not None and loss.shown
+
+
+def _as_json(
+    names: tuple[str, str], verdicts: list[Verdict], gain: Gain | None, slower: bool
+) -> dict[str, object]:
+    return {
+        "candidates": [
+            {"file": name, "attempt": done.attempt_id, "status": done.status}
+            for name, done in zip(names, verdicts, strict=True)
+        ],
+        "ratio": gain.ratio if gain else None,
+        "interval": [gain.interval.low, gain.interval.high] if gain else None,
+        "faster": gain.shown if gain else None,
+        "slower": slower if gain else None,
+    }

@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from kernelproof.db.attempts import Finished
 from kernelproof.db.store import Store
 from kernelproof.db.views import Content, StoredAttempt, StoredVerification, VerificationKind
 from kernelproof.extraction import extract
@@ -298,8 +299,10 @@ class Judge:
             return verdict
         if isinstance(keep, NewAttempt):
             number = self._store.add_finished(
-                *(keep.run, job.problem, keep.response, job.extraction),
-                *(verification, verdict.status, keep.parent_id),
+                Finished(
+                    *(keep.run, job.problem, keep.response, job.extraction),
+                    *(verification, verdict.status, keep.parent_id),
+                )
             )
             return replace(verdict, attempt_id=number)
         assert verification is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from kernelproof.errors import UsageError
 from kernelproof.registry import Registry, class_with
@@ -184,8 +184,6 @@ class ProviderClass(Protocol):
         """
 
 
-P = TypeVar("P", bound=ProviderClass)
-
 PROVIDERS: Registry[ProviderClass] = Registry(
     "provider",
     group="kernelproof.providers",
@@ -194,11 +192,4 @@ PROVIDERS: Registry[ProviderClass] = Registry(
 )
 
 
-def provider(kind: str) -> Callable[[P], P]:
-    """The decorator that registers a provider's class: `@provider("openai")`."""
-
-    def registered(cls: P) -> P:
-        PROVIDERS.add(kind, cls)
-        return cls
-
-    return registered
+provider = PROVIDERS.named

@@ -623,11 +623,6 @@ def _claim_sentences(t: ClaimTotals) -> list[str]:
 
 
 def _cells(r: ClaimedResult) -> tuple[object, ...]:
-    interval = (None, None) if r.interval is None else (r.interval.low, r.interval.high)
-    return (
-        *(r.problem_id, r.problem_sha256, r.attempt_id, r.model, r.source),
-        *r.setting.model_dump().values(),
-        *(r.claimed_compiled, r.claimed_correct, r.claimed_ms, r.claimed_speedup, r.claimed_device),
-        *(r.status, r.correct, r.speedup, *interval, r.pace),
-        *(r.candidate_ms, r.baseline_ms, " ".join(r.flags)),
-    )
+    ends = {"speedup_low": r.interval.low, "speedup_high": r.interval.high} if r.interval else {}
+    facts = {**r.model_dump(), **r.setting.model_dump(), **ends, "flags": " ".join(r.flags)}
+    return tuple(facts.get(name) for name in COLUMNS)

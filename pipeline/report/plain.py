@@ -10,12 +10,11 @@ import math
 import re
 import sys
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from kernelproof.types import FrozenRecord
 
 PLAIN_WIDTH = 240
 """Columns of output that no terminal reads: wide enough that no table cell is cut."""
@@ -112,22 +111,24 @@ def screen(stream: TextIO | None = None, width: int | None = None) -> Console:
     return Screen(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
-def json_text(record: FrozenRecord) -> str:
-    """A record as indented ASCII JSON: texts exact, infinities and NaN as null, which JSON lacks."""
-    return json.dumps(finite(record.model_dump()), indent=2, allow_nan=False, default=date.isoformat)
+def json_text(value: Any) -> str:
+    """A record, or a value with records in it, as indented ASCII JSON; infinities and NaN as null."""
+    return json.dumps(finite(value), indent=2, allow_nan=False)
 
 
 def json_line(value: Any) -> str:
-    """A value as ASCII JSON on one line; infinities and NaN as null."""
+    """The same on one line."""
     return json.dumps(finite(value), allow_nan=False)
 
 
 def finite(value: Any) -> Any:
-    """Infinities and NaN in a value as None: JSON lacks them."""
+    """A value of JSON's kinds, with infinities and NaN as None: JSON lacks them."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
-    return value
+    if isinstance(value, date | Path):
+        return str(value)
+    return finite(value.model_dump()) if hasattr(value, "model_dump") else value

@@ -3,7 +3,6 @@ And a reproduction: what was claimed, what was seen now, and what differs."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -41,7 +40,7 @@ from kernelproof.report.layout import (
     setting_line,
 )
 from kernelproof.report.leaderboard import PACE_STYLE
-from kernelproof.report.plain import clean, json_text
+from kernelproof.report.plain import clean
 from kernelproof.types import (
     Check,
     CheckOutcome,
@@ -254,34 +253,15 @@ def print_next(steps: Steps, console: Console) -> None:
         console.print(said, soft_wrap=True)
 
 
-def json_verified(
-    extraction: Extraction, status: Status, verification: Verification | None, attempt_id: int | None
-) -> str:
-    return clean(json.dumps(_facts(extraction, status, verification, attempt_id), indent=1))
-
-
-def json_line(
-    name: str,
-    problem_id: str,
-    kept: bool,
-    extraction: Extraction,
-    status: Status,
-    verification: Verification | None,
-    attempt_id: int | None,
-) -> str:
-    """The same on one line, for one of many candidates; `kept` when it was taken from the store."""
-    facts = _facts(extraction, status, verification, attempt_id)
-    return clean(json.dumps({"id": name, "problem": problem_id, "kept": kept, **facts}))
-
-
-def _facts(
+def json_facts(
     extraction: Extraction, status: Status, verification: Verification | None, attempt_id: int | None
 ) -> dict[str, object]:
+    """A result as `verify --json` prints it."""
     return {
         "attempt": attempt_id,
-        "status": status.value,
-        "extraction": extraction.model_dump(mode="json", exclude={"candidate"}),
-        "verification": json.loads(json_text(verification)) if verification else None,
+        "status": status,
+        "extraction": extraction.model_dump(exclude={"candidate"}),
+        "verification": verification,
     }
 
 

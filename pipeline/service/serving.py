@@ -8,12 +8,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from kernelproof.choices import Role
 from kernelproof.db.store import Store, open_store
-from kernelproof.errors import MachineError, UsageError, install_command
+from kernelproof.errors import MachineError, UsageError, require_packages
 from kernelproof.jobs.judge import places as usual_places
 from kernelproof.listening import LOOPBACK, in_url, is_local, listening_at
 from kernelproof.problems import open_suite
@@ -183,13 +182,6 @@ def _workers(serving: Serving) -> Iterator[None]:
         supervisor.end()
 
 
-PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
-
-
 def require() -> None:
     """Raises MachineError that says how to install what is missing."""
-    missing = [name for name in PACKAGES if find_spec(name) is None]
-    if missing:
-        raise MachineError(
-            f"the service needs {', '.join(missing)}: {install_command('service')}, and run it again"
-        )
+    require_packages("the service", "service", "fastapi", "uvicorn", "prometheus_client")

@@ -59,6 +59,13 @@ class Status(StrEnum):
         return self not in _NOT_COUNTED
 
     @property
+    def is_built(self) -> bool:
+        """Whether the program was built, or needed no build."""
+        before = (Stage.PROVIDER, Stage.EXTRACTION, Stage.POLICY, Stage.BUILD)
+        late = self.stage not in before and self is not Status.INFRASTRUCTURE_ERROR
+        return late or self is Status.BUILT_NOT_RUN
+
+    @property
     def meaning(self) -> str:
         """One sentence for `show`, the documentation and the repair prompt."""
         return _MEANING[self]
@@ -68,35 +75,19 @@ _NOT_COUNTED = frozenset(
     {Status.PROVIDER_ERROR, Status.PLANS, Status.INFRASTRUCTURE_ERROR, Status.BUILT_NOT_RUN}
 )
 
-_STAGE: dict[Status, Stage] = {
-    Status.PROVIDER_ERROR: Stage.PROVIDER,
-    Status.PLANS: Stage.EXTRACTION,
-    Status.REFUSED: Stage.EXTRACTION,
-    Status.FILTERED: Stage.EXTRACTION,
-    Status.TRUNCATED: Stage.EXTRACTION,
-    Status.EMPTY: Stage.EXTRACTION,
-    Status.NO_CODE: Stage.EXTRACTION,
-    Status.SYNTAX_ERROR: Stage.POLICY,
-    Status.CONTRACT_ERROR: Stage.POLICY,
-    Status.POLICY_VIOLATION: Stage.POLICY,
-    Status.BUILD_ERROR: Stage.BUILD,
-    Status.BUILD_TIMEOUT: Stage.BUILD,
-    Status.BUILT_NOT_RUN: Stage.BUILD,
-    Status.LOAD_ERROR: Stage.CORRECTNESS,
-    Status.RUNTIME_ERROR: Stage.CORRECTNESS,
-    Status.CRASH: Stage.CORRECTNESS,
-    Status.TIMEOUT: Stage.CORRECTNESS,
-    Status.OUT_OF_MEMORY: Stage.CORRECTNESS,
-    Status.WRONG_SHAPE: Stage.CORRECTNESS,
-    Status.WRONG_DTYPE: Stage.CORRECTNESS,
-    Status.WRONG_OUTPUT: Stage.CORRECTNESS,
-    Status.MUTATED_INPUT: Stage.CORRECTNESS,
-    Status.NONDETERMINISTIC: Stage.CORRECTNESS,
-    Status.CHEATING: Stage.TIMING,
-    Status.NO_CUSTOM_KERNEL: Stage.TIMING,
-    Status.INFRASTRUCTURE_ERROR: Stage.DONE,
-    Status.CORRECT: Stage.DONE,
+_BY_STAGE: dict[Stage, tuple[str, ...]] = {
+    Stage.PROVIDER: ("provider_error",),
+    Stage.EXTRACTION: ("plans", "refused", "filtered", "truncated", "empty", "no_code"),
+    Stage.POLICY: ("syntax_error", "contract_error", "policy_violation"),
+    Stage.BUILD: ("build_error", "build_timeout", "built_not_run"),
+    Stage.CORRECTNESS: (
+        *("load_error", "runtime_error", "crash", "timeout", "out_of_memory"),
+        *("wrong_shape", "wrong_dtype", "wrong_output", "mutated_input", "nondeterministic"),
+    ),
+    Stage.TIMING: ("cheating", "no_custom_kernel"),
+    Stage.DONE: ("infrastructure_error", "correct"),
 }
+_STAGE = {Status(word): stage for stage, words in _BY_STAGE.items() for word in words}
 
 _MEANING: dict[Status, str] = {
     Status.PROVIDER_ERROR: "The model's server gave no answer; asked again when the command is run again.",

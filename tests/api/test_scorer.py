@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kernelproof import Scorer
+from kernelproof.db.attempts import Finished
 from kernelproof.db.store import open_store
 from kernelproof.errors import MachineError, UsageError
 from kernelproof.jobs.judge import files_run
@@ -62,7 +63,7 @@ def test_what_is_kept_is_not_verified_again_in_a_forked_process_either(
     run = files_run(scorer.settings, place["run"])
     with open_store(open_workspace(place["workspace"]).database) as store:
         number = store.add_finished(
-            run, given.problem, given.response, given.extraction, verdict, Status.CORRECT
+            Finished(run, given.problem, given.response, given.extraction, verdict, Status.CORRECT)
         )
     expected = (2.0 * 0.99, number, True)
     assert facts(scorer) == expected

@@ -21,12 +21,12 @@ PARTS = ("cli", "runs", "report", "db", "verifier.engine", "providers", "problem
 
 def import_program() -> None:
     """Imports all that some command imports."""
-    for name in ("anyio._backends._asyncio", "alembic.command", "openai", "sqlalchemy.dialects.sqlite"):
+    for name in ("anyio._backends._asyncio", "alembic.migration", "openai", "sqlalchemy.dialects.sqlite"):
         importlib.import_module(name)
     for part in PARTS:
         package = importlib.import_module(f"kernelproof.{part}")
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if "migrations" not in found.name and not found.name.endswith("__main__"):
+            if not found.name.endswith("__main__"):
                 importlib.import_module(found.name)
     assert "torch" not in sys.modules
 

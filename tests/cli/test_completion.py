@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelproof.db.attempts import Finished
 from kernelproof.db.store import open_store
 from kernelproof.problems import open_suite
 from kernelproof.runs.candidates import candidate_from_text
@@ -37,7 +38,7 @@ def filled(program: Program, *runs: RunSettings) -> None:
     given = candidate_from_text("right.py", material.right(), problem)
     with open_store(program.workspace / "db" / "attempts.sqlite") as store:
         for run in runs:
-            store.add_finished(run, problem, given.response, given.extraction, None, Status.NO_CODE)
+            store.add_finished(Finished(run, problem, given.response, given.extraction, None, Status.NO_CODE))
 
 
 def test_commands_options_and_words(program: Program) -> None:

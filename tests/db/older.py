@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 
-import kernelproof.db
+from kernelproof.db import migrations
 from kernelproof.db.postgresql import Server
 from kernelproof.types import Interval, Pace
 from kernelproof.types.measurement import Against
@@ -27,24 +24,15 @@ COMPUTED = ("score_cells", "score_changes", "score_facts", "current_policy", "al
 """Tables whose rows are made by triggers and by migrations."""
 
 
-def config() -> Config:
-    """Of alembic, for the migrations of kernelproof."""
-    made = Config()
-    made.set_main_option("script_location", str(Path(kernelproof.db.__file__).parent / "migrations"))
-    return made
-
-
 def schemas() -> list[str]:
     """The names of all schemas, the oldest first."""
-    steps = ScriptDirectory.from_config(config()).walk_revisions()
-    return [step.revision for step in reversed(list(steps))]
+    return list(migrations.STEPS)
 
 
 def migrate(connection: sa.Connection, to: str) -> None:
     """Brings the database to a schema."""
-    settings = config()
-    settings.attributes["connection"] = connection
-    command.upgrade(settings, to)
+    found = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+    migrations.migrate(connection, found, to)
 
 
 def old_file(path: Path, schema: str) -> None:

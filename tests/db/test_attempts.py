@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import IntegrityError
 
+from kernelproof.db.attempts import Finished
 from kernelproof.db.store import Store
 from kernelproof.errors import UsageError
 from kernelproof.types import Extraction, Status
@@ -115,7 +116,7 @@ def test_threads_share_one_store(store: Store) -> None:
 def add_finished(store: Store, status: Status = Status.CORRECT) -> int:
     of, judged = samples.problem(), samples.verification(samples.problem(), status)
     answer, found = samples.response(), samples.extraction()
-    return store.add_finished(samples.settings(), of, answer, found, judged, status)
+    return store.add_finished(Finished(samples.settings(), of, answer, found, judged, status))
 
 
 def test_a_finished_attempt_is_the_next_sample_of_its_run(store: Store) -> None:
@@ -131,7 +132,7 @@ def test_a_finished_attempt_is_the_next_sample_of_its_run(store: Store) -> None:
 def test_a_finished_attempt_without_a_program_has_no_verification(store: Store) -> None:
     nothing = Extraction(candidate=None, status=Status.NO_CODE, method="none")
     number = store.add_finished(
-        samples.settings(), samples.problem(), samples.response(), nothing, None, Status.NO_CODE
+        Finished(samples.settings(), samples.problem(), samples.response(), nothing, None, Status.NO_CODE)
     )
     stored = store.load_attempt(number)
     assert (stored.status, stored.extraction, stored.verifications) == (Status.NO_CODE, nothing, ())

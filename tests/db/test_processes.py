@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from kernelproof.db import records
+from kernelproof.db.attempts import Finished
 from kernelproof.db.leases import new_owner
 from kernelproof.db.store import Store, open_store
 from kernelproof.types import Status
@@ -35,6 +36,7 @@ with open_store(database_place(sys.argv[1])) as store:
 
 WRITE_FINISHED = """
 import sys
+from kernelproof.db.attempts import Finished
 from kernelproof.db.store import open_store
 from kernelproof.types import Status
 from kernelproof.workspace import database_place
@@ -44,7 +46,7 @@ answer, found = samples.response(), samples.extraction()
 with open_store(database_place(sys.argv[1])) as store:
     for number in range(int(sys.argv[2])):
         store.add_finished(
-            samples.settings(), samples.problem(), answer, found, judged, Status.CORRECT
+            Finished(samples.settings(), samples.problem(), answer, found, judged, Status.CORRECT)
         )
         print(number, flush=True)
 """
@@ -141,8 +143,10 @@ def write(place: DatabasePlace, own: int) -> None:
             store.retract(first, f"writer {own}")
             store.tags.add([store.begin_run(run)], [f"writer{own}"])
             store.add_finished(
-                run.model_copy(update={"kind": "verify"}),
-                *(of, samples.response(), samples.extraction(), samples.verification(of), Status.CORRECT),
+                Finished(
+                    run.model_copy(update={"kind": "verify"}),
+                    *(of, samples.response(), samples.extraction(), samples.verification(of), Status.CORRECT),
+                )
             )
 
 

@@ -25,8 +25,8 @@ from sqlalchemy import delete
 from kernelproof import backends
 from kernelproof.choices import Role
 from kernelproof.db.evaluations import MOST_LOSSES, OPEN, KeyConflict, Submitted
+from kernelproof.db.models import Evaluation
 from kernelproof.db.queue import ALONE_AFTER, JobQueue, LeasedJob, NoResult, WorkerCapabilities
-from kernelproof.db.service_models import Evaluation
 from kernelproof.db.store import Store
 from kernelproof.types import VerifySettings
 from tests.db import samples

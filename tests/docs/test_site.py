@@ -13,8 +13,7 @@ import pytest
 from typer.main import get_command
 
 from kernelproof.cli.app import command_line
-from kernelproof.db.models import Base
-from kernelproof.db.service_models import all_tables
+from kernelproof.db.models import TABLES, Base
 from kernelproof.db.sql_views import VIEWS
 from kernelproof.report.board_columns import COMPARED, Field
 from kernelproof.report.board_columns import FIELDS as COLUMNS
@@ -42,7 +41,7 @@ def _helps(name: str, command: Any) -> Iterable[str]:
 
 
 def schema() -> Iterable[str]:
-    for model in all_tables():
+    for model in TABLES:
         table = Base.metadata.tables[model.__tablename__]
         yield from (f"## {table.name}\n", *(f"| `{column.name}` |" for column in table.columns))
     for view in VIEWS:

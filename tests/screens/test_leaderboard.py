@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelproof.db.attempts import Finished
 from kernelproof.db.scores.records import ViewName
 from kernelproof.db.store import Store
 from kernelproof.report.export.files import as_latex, as_markdown, latex_text
@@ -45,7 +46,7 @@ def measured(
     response = samples.response().model_copy(update={"raw": raw or {}})
     update = {"measurement": times, "error_class": ErrorClass.FP32_EQUIVALENT}
     store.add_finished(
-        *(run, of, response, samples.extraction(), judged.model_copy(update=update), Status.CORRECT)
+        Finished(*(run, of, response, samples.extraction(), judged.model_copy(update=update), Status.CORRECT))
     )
 
 

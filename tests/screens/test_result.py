@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernelproof.cli import compare as compared
+from kernelproof.cli import verify as compared
 from kernelproof.cli.tune import _next, _verdict
 from kernelproof.db.store import Store
 from kernelproof.jobs import Verdict
@@ -225,7 +225,7 @@ def test_how_two_files_compare(name: str, width: int | None) -> None:
     def compare() -> None:
         console = screen()
         for file, each in zip(files, done, strict=True):
-            compared._print(file, each, console)
+            compared._say_one(file, each, console)
         gain, slower = compared._gains(*done)
         assert gain is not None
         console.print(compared._words(files, gain, slower))

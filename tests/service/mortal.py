@@ -33,7 +33,7 @@ PRELOADED = (
     "uvicorn.lifespan.on",
     "uvicorn.protocols.http.auto",
     "anyio._backends._asyncio",
-    "alembic.command",
+    "alembic.migration",
     "tests.service.mortal",
 )
 LONGEST_S = 0.8

@@ -17,7 +17,7 @@ from sqlalchemy import update
 
 from kernelproof.client import Candidate, Client
 from kernelproof.db.gpus import LeasedGpu, StoredGpu
-from kernelproof.db.service_models import Gpu
+from kernelproof.db.models import Gpu
 from kernelproof.db.store import Store, open_store
 from kernelproof.workspace import DatabasePlace, address, database_place
 from tests.cli import material

@@ -22,7 +22,7 @@ from kernelproof.db.views import StoredAttempt, StoredVerification
 from kernelproof.errors import UsageError
 from kernelproof.report.board_columns import part
 from kernelproof.report.leaderboard import nothing, remarks
-from kernelproof.types import Measurement, Setting, Stage, Status
+from kernelproof.types import Measurement, Setting, Status
 from kernelproof.types.measurement import resolved
 from kernelproof.version import policy_of
 
@@ -80,12 +80,6 @@ class _Row:
         if self.judged is not None:
             return self.judged.verification.reason
         return self.attempt.extraction.reason if self.attempt.extraction else self.status.meaning
-
-    @property
-    def built(self) -> bool:
-        before = (Stage.PROVIDER, Stage.EXTRACTION, Stage.POLICY, Stage.BUILD)
-        late = self.status.stage not in before and self.status is not Status.INFRASTRUCTURE_ERROR
-        return late or self.status is Status.BUILT_NOT_RUN
 
     @property
     def times(self) -> Measurement | None:
@@ -161,7 +155,7 @@ FIELDS = [
         "Whether it was judged, as correct or not: the denominator of rates.",
         "status.counts_against_model",
     ),
-    _row("built", bool, "Whether the candidate was built, or needed no build."),
+    _row("built", bool, "Whether the candidate was built, or needed no build.", "status.is_built"),
     _row("correct", bool, "Whether it is correct.", lambda row: row.status is Status.CORRECT),
     *(_setting(name, bool if name == "own_kernel" else str) for name in Setting.model_fields),
     _verdict("rigor", str, get="settings.rigor"),

@@ -9,17 +9,9 @@ figures to files. `site` keeps the pages of a database,
 
 from __future__ import annotations
 
-from importlib import import_module
-
-from kernelproof.errors import MachineError, install_command
+from kernelproof.errors import require_packages
 
 
 def require() -> None:
     """Raises MachineError when a package of the extra `serve` is missing."""
-    for package in ("starlette", "uvicorn"):
-        try:
-            import_module(package)
-        except ImportError:
-            raise MachineError(
-                f"the package {package} is missing; install what serving needs: {install_command('serve')}"
-            ) from None
+    require_packages("the result server", "serve", "starlette", "uvicorn")

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
-from types import TracebackType
 from typing import Annotated, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import Field, ValidationError
@@ -208,16 +207,14 @@ class Bundle:
             self._manifest, own = self._read_manifest()
             self.tampering: tuple[str, ...] = (*own, *self._mismatches())
         except BaseException:
-            self._container.__exit__(None, None, None)
+            self._container.__exit__()
             raise
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._container.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._container.__exit__()
 
     @property
     def sha256(self) -> str:

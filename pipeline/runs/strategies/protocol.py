@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from kernelproof.extraction.normalise import normalized_hash
 from kernelproof.hashing import sha256_json
@@ -145,8 +145,6 @@ class StrategyClass(Protocol):
         """The strategy for one sample."""
 
 
-S = TypeVar("S", bound=StrategyClass)
-
 STRATEGIES: Registry[StrategyClass] = Registry(
     "strategy",
     group="kernelproof.strategies",
@@ -155,11 +153,4 @@ STRATEGIES: Registry[StrategyClass] = Registry(
 )
 
 
-def strategy(name: str) -> Callable[[S], S]:
-    """The decorator that registers a strategy's class: `@strategy("refine")`."""
-
-    def registered(cls: S) -> S:
-        STRATEGIES.add(name, cls)
-        return cls
-
-    return registered
+strategy = STRATEGIES.named

@@ -9,7 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from kernelproof.cli.commands import CommandLine
-from kernelproof.cli.export import export
+from kernelproof.cli.report import export
+from kernelproof.db.attempts import Finished
 from kernelproof.db.store import Store
 from kernelproof.types import Status, VerifySettings
 from tests.db import samples
@@ -32,7 +33,9 @@ def filled(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> It
         given = samples.settings("file").model_copy(update={"kind": "verify"})
         found = samples.verification(samples.problem(1), speedup=3.0)
         store.add_finished(
-            given, samples.problem(1), samples.response(), samples.extraction(), found, Status.CORRECT
+            Finished(
+                given, samples.problem(1), samples.response(), samples.extraction(), found, Status.CORRECT
+            )
         )
         unfinished = samples.begin(store, samples.problem(3), good)
         store.record_response(unfinished, samples.response())

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernelproof.choices import RewardName
+from kernelproof.db.attempts import Finished
 from kernelproof.db.scores.filters import Filters
 from kernelproof.db.store import Store
 from kernelproof.report.export.columns import gather
@@ -78,7 +79,7 @@ def test_pairs_equal_a_computation_from_the_attempts(
         given_file = samples.settings("file").model_copy(update={"kind": "verify"})
         judged = samples.verification(samples.problem(1), speedup=3.0)
         answer, program = samples.response(), samples.extraction()
-        store.add_finished(given_file, samples.problem(1), answer, program, judged, Status.CORRECT)
+        store.add_finished(Finished(given_file, samples.problem(1), answer, program, judged, Status.CORRECT))
         for attempt in data.draw(st.sets(st.sampled_from(sorted(ours)), max_size=3)):
             before = ours.pop(attempt)
             problem = samples.problem(int(before.problem.rpartition("/")[2]))
