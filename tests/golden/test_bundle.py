@@ -37,5 +37,5 @@ def test_it_is_reproduced_with_the_checks_that_it_had(program: Program) -> None:
     assert (found["tampering"], one["now"]["status"]) == ([], "correct")
     then, now = ({check["name"] for check in one[when]["checks"]} for when in ("then", "now"))
     # A candidate that a busy machine makes far slower is spared the probes, as the stored one was.
-    assert now <= then | {"probes"}
+    assert {name for name in now if not name.startswith("probe")} <= then
     assert now >= {"weights", "values: drawn", "state_unchanged", "own_kernel", "timed_outputs", "host_clock"}
