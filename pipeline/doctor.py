@@ -171,7 +171,8 @@ def _kept_cores() -> Diagnosis:
     kept = shares(len(fleet()), mine)
     gpus = counted(len(kept), "GPU")
     if all(share.measured for share in kept):
-        seen = f"{sum(len(share.measured) for share in kept)} for {gpus}, the rest for builds"
+        own = sum(len(share.measured + share.referee) for share in kept)
+        seen = f"{own} for {gpus}, the rest for builds"
         return _good("cores", seen)
     return _bad(
         "cores",
