@@ -95,6 +95,7 @@ module = load_inline("@name@", cpp_sources=SOURCE, no_implicit_headers=True, ext
 
 class ModelNew(nn.Module):
     def forward(self, x):
+        x = x.contiguous()
         y = torch.empty_like(x)
         module.apply(x.data_ptr(), y.data_ptr(), x.numel())
         return y
