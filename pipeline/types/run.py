@@ -217,25 +217,32 @@ def _together(models: tuple[ModelProgress, ...], left_s: float | None) -> ModelP
     statuses = {status: sum(m.statuses.get(status, 0) for m in models) for status in Status}
     projected = [m.projected_usd if m.answered or m.over < m.samples else 0.0 for m in models]
     silences = [m.silence_s for m in models if m.silence_s is not None]
-    of_each: dict[str, list[Any]] = {
-        name: [getattr(m, name) for m in models] for name in ModelProgress.model_fields
-    }
-    added = ("samples", "over", "answered", "reused", "kept", "streamed", "unpriced")
-    counts = {name: _sum(getattr(m.tokens, name) for m in models) for name in TokenCounts.model_fields}
     return ModelProgress(
         model="all",
+        samples=sum(m.samples for m in models),
+        over=sum(m.over for m in models),
+        answered=sum(m.answered for m in models),
+        reused=sum(m.reused for m in models),
+        kept=sum(m.kept for m in models),
         places={place: number for place, number in places.items() if number},
-        tokens_per_s=_sum(of_each["tokens_per_s"]),
+        tokens_per_s=_sum(m.tokens_per_s for m in models),
+        streamed=sum(m.streamed for m in models),
         silence_s=max(silences, default=None),
         batches=tuple(batch for m in models for batch in m.batches),
-        waiting_for=next(filter(None, of_each["waiting_for"]), ""),
+        waiting_for=next((m.waiting_for for m in models if m.waiting_for), ""),
         statuses={status: number for status, number in statuses.items() if number},
         fastest=max((m.fastest for m in models if m.fastest is not None), default=None),
-        tokens=TokenCounts.model_validate(counts),
-        cost_usd=_sum(of_each["cost_usd"]),
+        tokens=TokenCounts(
+            prompt=_sum(m.tokens.prompt for m in models),
+            cached=_sum(m.tokens.cached for m in models),
+            completion=_sum(m.tokens.completion for m in models),
+            reasoning=_sum(m.tokens.reasoning for m in models),
+            unknown=sum(m.tokens.unknown for m in models),
+        ),
+        cost_usd=_sum(m.cost_usd for m in models),
+        unpriced=sum(m.unpriced for m in models),
         projected_usd=None if None in projected else _sum(projected),
         left_s=left_s,
-        **{name: sum(of_each[name]) for name in added},
     )
 
 

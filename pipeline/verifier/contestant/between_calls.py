@@ -216,30 +216,30 @@ class _Kernels:
 
     def __init__(self, device: torch.device, cubin: bytes) -> None:
         driver = self._driver = ctypes.CDLL("libcuda.so.1")
-        self._launch, self._found = driver.cuLaunchKernel, dict[str, ctypes.c_void_p]()
+        self._launch, self._functions = driver.cuLaunchKernel, dict[str, ctypes.c_void_p]()
         self._stream = functools.partial(_raw_stream, device.index or 0)
         module = ctypes.c_void_p()
         torch.empty(1, device=device)  # makes the context current
         _checked("cuModuleLoadData", driver.cuModuleLoadData(ctypes.byref(module), cubin))
         for name in LOOP_KERNELS:
-            found = self._found[name] = ctypes.c_void_p()
-            code = driver.cuModuleGetFunction(ctypes.byref(found), module, name.encode())
+            function = self._functions[name] = ctypes.c_void_p()
+            code = driver.cuModuleGetFunction(ctypes.byref(function), module, name.encode())
             _checked("cuModuleGetFunction", code)
 
     def launch(self, name: str, blocks: int, threads: int, arguments: Any) -> None:
         """On the current stream. `arguments`: what `_packed` gives."""
         stream = ctypes.c_void_p(self._stream())
-        code = self._launch(self._found[name], blocks, 1, 1, threads, 1, 1, 0, stream, arguments, None)
+        code = self._launch(self._functions[name], blocks, 1, 1, threads, 1, 1, 0, stream, arguments, None)
         _checked("cuLaunchKernel", code)
 
     def mapped(self, host: int, nbytes: int) -> int:
         """The device's address of host memory, which is pinned."""
-        driver, address, found = self._driver, ctypes.c_void_p(host), ctypes.c_void_p()
+        driver, address, of_device = self._driver, ctypes.c_void_p(host), ctypes.c_void_p()
         code = driver.cuMemHostRegister_v2(address, ctypes.c_size_t(nbytes), _MAPPED)
         _checked("cuMemHostRegister", code)
-        code = driver.cuMemHostGetDevicePointer_v2(ctypes.byref(found), address, 0)
+        code = driver.cuMemHostGetDevicePointer_v2(ctypes.byref(of_device), address, 0)
         _checked("cuMemHostGetDevicePointer", code)
-        return found.value or 0
+        return of_device.value or 0
 
 
 def _checked(name: str, code: int) -> None:
@@ -300,12 +300,12 @@ class Release:
 
     def masks(self, inputs: Iterable[torch.Tensor]) -> Masks:
         """The launches of `mask`."""
-        found = []
+        launches = []
         for number, tensor in enumerate(inputs):
             if blocks := bytes_of(tensor) // 64:
                 place = ctypes.c_void_p(tensor.data_ptr()), ctypes.c_ulonglong(blocks), ctypes.c_uint(number)
-                found.append((min(_INPUT_BLOCKS, -(-blocks // 256)), _packed(*place, self._key)))
-        return found
+                launches.append((min(_INPUT_BLOCKS, -(-blocks // 256)), _packed(*place, self._key)))
+        return launches
 
     def apply(self, masks: Masks, key: int) -> None:
         """Queues these launches, with this key."""
@@ -331,11 +331,11 @@ class Release:
             part = left.data_ptr(), left.numel() * left.element_size()
             parts.append(self._queue(number, *part) if left.is_cuda and part[1] else part)
         _synchronize(self._device)
-        found = _sha256()
+        digest = _sha256()
         for place, many in parts:
-            found.update(_string_at(place, many) if many else b"")
+            digest.update(_string_at(place, many) if many else b"")
         proof = _string_at(self._pinned.data_ptr(), 4) if flush is not None else b""
-        return found.hexdigest(), int.from_bytes(proof, "little", signed=True)
+        return digest.hexdigest(), int.from_bytes(proof, "little", signed=True)
 
     def _queue(self, number: int, address: int, many: int) -> tuple[int, int]:
         """Queues a result's digest. Returns where it will be, and its bytes."""

@@ -427,21 +427,28 @@ class Stopwatch:
     def _decoy(self, timed: Timed) -> None:
         """A block of the candidate's whose times do not count. Its inputs are variants that it was right on
         in the trials. A shortcut that is right for drawn inputs only is wrong here."""
-        count = self._random.choice(self._blocks.counts)
-        slots = self._random.sample(list(self._slots), count)
-        places = self._random.sample(list(self._slots), count)
-        variants = self._decoys.take(count)
+        variants = self._decoys.take(self._random.choice(self._blocks.counts))
+        slots, places, watched = self._uncounted(timed, [partial(self._unusual, each) for each in variants])
+        for slot, place, variant, seed in zip(slots, places, variants, watched.seeds, strict=True):
+            timed.record_wrong(self._outputs.wrong_decoy(place, variant, slot.values(), seed))
+        self._check_block(timed, places, range(len(places)))
+        timed.checked_calls += len(places)
+
+    def _uncounted(
+        self, timed: Timed, draws: Sequence[Callable[[], list[Any]]], how: dict[str, Any] | None = None
+    ) -> tuple[list[SharedSlot], list[SharedSlot], _Watched]:
+        """A block of the candidate's alone on these draws: its slots, its places and what is watched. `how`:
+        as `_block` has it."""
+        slots = self._random.sample(list(self._slots), len(draws))
+        places = self._random.sample(list(self._slots), len(draws))
         self._candidate.pause()
         self._baseline.pause()
-        watched = self._fill(slots, places, [partial(self._unusual, variant) for variant in variants])
-        self._block(self._candidate, slots, places, watched)
+        watched = self._fill(slots, places, draws)
+        self._block(self._candidate, slots, places, watched, how)
         timed.failure = timed.failure or self._flush_failure
         if watched.changed or self._changed(slots, watched):
             timed.failure = timed.failure or "inputs_unchanged"
-        for slot, place, variant, seed in zip(slots, places, variants, watched.seeds, strict=True):
-            timed.record_wrong(self._outputs.wrong_decoy(place, variant, slot.values(), seed))
-        self._check_block(timed, places, range(count))
-        timed.checked_calls += count
+        return slots, places, watched
 
     def _wants_look(self, rounds: Sequence[Round]) -> bool:
         return self._looks and not (self._rule.is_far_slower(rounds) or self._rule.is_below_bar(rounds))
@@ -464,15 +471,7 @@ class Stopwatch:
 
     def _watched_block(self, timed: Timed, how: dict[str, Any]) -> tuple[dict[str, Any], int]:
         count = self._random.choice(self._blocks.counts)
-        slots = self._random.sample(list(self._slots), count)
-        places = self._random.sample(list(self._slots), count)
-        self._candidate.pause()
-        self._baseline.pause()
-        watched = self._fill(slots, places, [self._draw] * count)
-        self._block(self._candidate, slots, places, watched, how)
-        timed.failure = timed.failure or self._flush_failure
-        if watched.changed or self._changed(slots, watched):
-            timed.failure = timed.failure or "inputs_unchanged"
+        _, places, watched = self._uncounted(timed, [self._draw] * count, how)
         place, seed = places[watched.index], watched.seeds[watched.index]
         timed.record_wrong(self._outputs.wrong(place, watched.private, seed))
         self._check_block(timed, places, range(count))
