@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -24,12 +25,15 @@ def new(nbytes: int | None = None, seed: int = 3) -> Flush:
     return Flush(numbers.random_(generator=torch.Generator(GPU).manual_seed(seed)), GPU, compiled(GPU))
 
 
-def proof(seed: int, steps: int, key: int | None = None) -> int:
-    flush = new(seed=seed)
+def proof(seed: int, steps: int, key: int | None = None, inputs: Sequence[torch.Tensor] = ()) -> int:
+    flush, release = new(seed=seed), Release(GPU, compiled(GPU))
     flush.begin()
-    places: list[int | None] = [None] if key is None else [*Release(GPU, compiled(GPU)).placed([key])]
+    place = None
+    if key is not None:
+        (place,) = release.placed([key])
+        release.mask([each.clone() for each in inputs], place)
     for _ in range(steps):
-        flush(places[0])
+        flush(place)
     return flush.proof
 
 
@@ -50,7 +54,10 @@ def test_the_referee_comes_to_the_same_proof_as_a_block() -> None:
     theirs = new(seed=7)
     theirs.begin()
     block(lambda x: x + 1, theirs)
-    assert theirs.proof == proof(7, 4, key=5)
+    ones = torch.ones(1 << 20, device=GPU)
+    assert theirs.proof == proof(7, 4, key=5, inputs=[ones])
+    ones[12345] = 2
+    assert theirs.proof not in (proof(7, 4, key=5), proof(7, 4, key=5, inputs=[ones]))
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 4, 40, 192])

@@ -23,9 +23,11 @@ after it, beside the call. Then the launch reads numbers of twice the cache's si
 were written would have to be written back during the call.
 
 A process that skipped this could do as much work of its own unseen. So it leaves a proof: the sum of all
-numbers, each mixed with the call's key and the sum that the launch before left. The numbers are secret random
-ones, of which nobody can make up for reading them. A step needs the step before, and cannot be left out, nor
-be made before the key is known. The same numbers and keys always give the same sum.
+numbers, each mixed with the call's key, the sum of the words of its inputs as they are read, and the sum that
+the launch before left. The numbers are secret random ones, of which nobody can make up for reading them. A
+step needs the step before and all of the inputs, and cannot be left out, nor be made before the key is known
+or the inputs are readable: they would lie in the cache then. The same numbers, keys and inputs always give
+the same sum.
 
 [1] D. J. Bernstein, "The Rumba20 compression function", 2007; the permutation is that of "ChaCha, a variant
 of Salsa20", 2008.
@@ -71,10 +73,17 @@ receive(const volatile u32* page, u32* key, u32 call) {
   while (page[4] != call) {}
   __threadfence_system();
   for (int i = 0; i < 4; ++i) key[i] = page[i];
+  key[4] = 0;
+}
+
+__device__ __forceinline__ void add(u32* to, u32 sum) {
+  for (int apart = 16; apart; apart >>= 1) sum += __shfl_down_sync(~0u, sum, apart);
+  if ((threadIdx.x & 31) == 0) atomicAdd(to, sum);
 }
 
 extern "C" __global__ void
-mask(uint4* bytes, u64 blocks, u32 number, const u32* key) {
+mask(uint4* bytes, u64 blocks, u32 number, u32* key, bool readable) {
+  u32 sum = 0;  // of the readable words, which lie here before they are masked or after
   const u32 k0 = key[0], k1 = key[1], k2 = key[2], k3 = key[3];
   for (u64 at = blockIdx.x * (u64)blockDim.x + threadIdx.x; at < blocks; at += gridDim.x * (u64)blockDim.x) {
     const u32 start[16] = {0x61707865u, 0x3320646eu, 0x79622d32u, 0x6b206574u, k0, k1, k2, k3,
@@ -86,13 +95,16 @@ mask(uint4* bytes, u64 blocks, u32 number, const u32* key) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       uint4 v = bytes[4 * at + i];
+      if (readable) sum += v.x + v.y + v.z + v.w;
       v.x ^= s[4 * i] + start[4 * i];
       v.y ^= s[4 * i + 1] + start[4 * i + 1];
       v.z ^= s[4 * i + 2] + start[4 * i + 2];
       v.w ^= s[4 * i + 3] + start[4 * i + 3];
       bytes[4 * at + i] = v;
+      if (!readable) sum += v.x + v.y + v.z + v.w;
     }
   }
+  add(key + 4, sum);
 }
 
 __device__ __forceinline__ u32 word(const unsigned char* bytes, u64 many, u64 at) {
@@ -163,7 +175,7 @@ digest(const unsigned char* bytes, u64 many, volatile u32* digests, u32* arrived
 extern "C" __global__ void __launch_bounds__(1024, 2)
 flush(const uint4* numbers, unsigned many, unsigned* sums, unsigned step, unsigned* arrived,
       const unsigned* secret) {
-  const unsigned key = secret ? *secret : 0;
+  const unsigned key = secret ? secret[0] ^ secret[4] : 0;
   if (threadIdx.x == 0) {
     atomicAdd(arrived, 1u);
     // A kernel that never ends would keep blocks from coming. Its own time is lost; the call goes on.
@@ -182,12 +194,13 @@ flush(const uint4* numbers, unsigned many, unsigned* sums, unsigned step, unsign
     sum += ((v.x ^ before) * 0x2C1B3C6Du) ^ (v.y + before * 5u);
     sum = sum * 3u + (((v.z ^ before) * 0x2C1B3C6Du) ^ (v.w + before));
   }
-  for (int apart = 16; apart; apart >>= 1) sum += __shfl_down_sync(~0u, sum, apart);
-  if ((threadIdx.x & 31) == 0) atomicAdd(sums + (step + 1) % 3, sum);
+  add(sums + (step + 1) % 3, sum);
 }
 """
 _DIGESTED, _DIGESTS = 32 << 10, 1056
 """Bytes of a result for each block, until there are so many: eight for each multiprocessor of an H100."""
+_KEY_BYTES = 32
+"""Of a key on the device: 16, and behind them the sum of the words of the inputs that were masked with it."""
 _INPUT_BLOCKS = 2048
 """Most blocks that unmask an input: each thread then has several of its 64 bytes."""
 
@@ -269,7 +282,7 @@ class Release:
         """`cubin`: what `compiled` gives. Raises RuntimeError where the driver does not take it."""
         self._kernels, self._device = _kernels(device, cubin), device
         self._key, self._call = ctypes.c_void_p(), ctypes.c_uint()
-        self._received = torch.zeros(4, dtype=torch.int32, device=device)
+        self._received = torch.zeros(_KEY_BYTES // 4, dtype=torch.int32, device=device)
         self._receive: Any = None
         self._sum, self._proof = ctypes.c_void_p(), ctypes.c_void_p()
         self._launches: list[tuple[ctypes.c_void_p, ctypes.c_ulonglong, Any]] = []
@@ -289,22 +302,23 @@ class Release:
 
     def placed(self, keys: Sequence[int]) -> list[int]:
         """Where these keys of 128 bits are on the device, until the next ones are placed."""
-        written = bytearray().join(key.to_bytes(16, "little") for key in keys)
+        written = bytearray().join(key.to_bytes(_KEY_BYTES, "little") for key in keys)
         self._placed = torch.frombuffer(written, dtype=torch.int32).to(self._device)
-        return [self._placed.data_ptr() + 16 * number for number in range(len(keys))]
+        return [self._placed.data_ptr() + _KEY_BYTES * number for number in range(len(keys))]
 
     def mask(self, inputs: Iterable[torch.Tensor], key: int) -> None:
-        """Masks inputs that lie in an arena, with all bytes of their room; or unmasks them, with the same
-        key. Queues the work. `key`: where it is on the device."""
-        self.apply(self.masks(inputs), key)
+        """Masks inputs that lie in an arena, with all bytes of their room. Queues the work. `key`: where it
+        is on the device; the sum of the inputs' words is added behind it."""
+        self.apply(self.masks(inputs, readable=True), key)
 
-    def masks(self, inputs: Iterable[torch.Tensor]) -> Masks:
-        """The launches of `mask`."""
+    def masks(self, inputs: Iterable[torch.Tensor], *, readable: bool = False) -> Masks:
+        """The launches that mask inputs which are `readable`, or make them so again with the same key."""
         launches = []
         for number, tensor in enumerate(inputs):
             if blocks := bytes_of(tensor) // 64:
                 place = ctypes.c_void_p(tensor.data_ptr()), ctypes.c_ulonglong(blocks), ctypes.c_uint(number)
-                launches.append((min(_INPUT_BLOCKS, -(-blocks // 256)), _packed(*place, self._key)))
+                arguments = _packed(*place, self._key, ctypes.c_bool(readable))
+                launches.append((min(_INPUT_BLOCKS, -(-blocks // 256)), arguments))
         return launches
 
     def apply(self, masks: Masks, key: int) -> None:

@@ -56,6 +56,8 @@ class Releases:
         self._kernels, self._seeds, self._page = kernels, seeds, page
         self._wait_ns = 0.0 if seeds is not None else 1e3 * wait_us  # who has a seed may draw numbers by it
         self._keys: list[int] = []
+        self._placed: list[int] = []
+        """Where the keys are on the device, behind each the sum of its inputs."""
         self._fixed: list[dict[str, Any]] = []
         """The digest and proof that were named for each call, by the contestant's word."""
         self._ended = False
@@ -66,7 +68,8 @@ class Releases:
         """From each call's key to its digest, by the referee's clock."""
         if kernels.release is not None and page is not None and inputs:
             self._keys = [secrets.randbits(128) for _ in inputs]
-            for views, key in zip(inputs, kernels.release.placed(self._keys), strict=True):
+            self._placed = kernels.release.placed(self._keys)
+            for views, key in zip(inputs, self._placed, strict=True):
                 kernels.release.mask(views, key)
 
     def next_call(self, request: dict[str, Any]) -> dict[str, Any] | None:
@@ -131,7 +134,7 @@ class Releases:
             return LEFT_OUT
         right = []
         self._kernels.flush.begin()
-        for key, proof in zip(self._kernels.release.placed(self._keys), proofs, strict=True):
+        for key, proof in zip(self._placed, proofs, strict=True):
             right.append(self._kernels.flush.proof)
             self._kernels.flush(key)
             if proof != self._kernels.flush.proof:
