@@ -50,7 +50,7 @@ from kernelproof.verifier.engine.stop import Stop
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group, on_cores
 from kernelproof.verifier.status_rules import ended_by_review
-from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone, hello
 
 MODEL = "ModelNew"
 STUB_SECONDS = 10.0
@@ -62,6 +62,24 @@ _BUILDS = re.compile(
 _NOTICES = re.compile(r"\b(?:try|suppress|hasattr|getattr|__dict__)\b|\b(?:vars|dir)\(")
 """By these a source may notice that a stub has what torch has not: what it does then is not certain."""
 Text = Annotated[str, Field(max_length=20_000)]
+
+
+@dataclass(frozen=True)
+class Prebuilt:
+    """The result of the build stage."""
+
+    builds: tuple[Build, ...]
+    sandbox: SandboxReport | None
+    trouble: str = ""
+    """Why the import ended early, if it did; without a GPU that need not be the candidate's fault."""
+    raised: str = ""
+    """The message of what it raised then."""
+    contents: Mapping[str, Build] = field(default_factory=dict)
+    """The builds, by the requests' `content_sha256`."""
+    first_calls: Build | None = None
+    """The build that represents kernels which are compiled when they are first called."""
+    refused: str = ""
+    """Why such a kernel is not there, where its compiler refused it or took too long."""
 
 
 class StubRun(FrozenRecord):
@@ -93,19 +111,6 @@ class StubRun(FrozenRecord):
         return named and certain and _NOTICES.search(source) is None
 
 
-class StubBuilds(FrozenRecord):
-    """What was built in a run that showed enough."""
-
-    builds: tuple[Build, ...]
-    contents: dict[str, Build]
-    """The builds, by the requests' `content_sha256`."""
-    sandbox: SandboxReport
-    trouble: str = ""
-    """The traceback of the failed build that ended it, if one did."""
-    raised: str = ""
-    """The message of that."""
-
-
 def names_builds(source: str) -> bool:
     """Whether a source names anything by which extensions are built."""
     return _BUILDS.search(source) is not None
@@ -134,16 +139,13 @@ def stub_builds(
     settings: VerifySettings,
     problem: Problem,
     jobs: Group,
-) -> StubBuilds | None:
+) -> Prebuilt | None:
     """Has built what the candidate asks for where a stub stands in torch's place.
 
     None where that does not show all of its builds, or not what comes of one that failed.
     """
-    message = {
+    message = as_problem_says("run", problem, settings) | {
         "source": source,
-        "class": MODEL,
-        "problem": problem.source,
-        "sizes": problem.sizes.get(settings.size, {}),
         "device": "cuda" if backend(settings.backend).on_gpu else "cpu",
         "capability": toolchain.capability,
         "torch": toolchain.torch,
@@ -163,35 +165,18 @@ def stub_builds(
     failed = any(made.state is not BuildState.OK for made in builds)
     if not (run.ended_by(builds[-1], source) if failed else run.is_complete(source)):
         return None
-    return StubBuilds(
-        builds=builds,
-        contents=dict(zip(contestant.contents, builds, strict=True)),
-        sandbox=contestant.sandbox,
-        trouble=run.traceback if failed else "",
-        raised=run.message if failed else "",
-    )
+    trouble, raised = (run.traceback, run.message) if failed else ("", "")
+    return Prebuilt(builds, contestant.sandbox, trouble, raised, contestant.contents)
+
+
+def as_problem_says(op: str, problem: Problem, settings: VerifySettings) -> dict[str, Any]:
+    """A request to construct and call the model with the problem's own arguments."""
+    sizes = problem.sizes.get(settings.size, {})
+    return {"op": op, "class": MODEL, "problem": problem.source, "sizes": sizes}
 
 
 REHEARSAL_SECONDS = 30.0
 """Most seconds for constructing and calling the model without a GPU, builds not counted."""
-
-
-@dataclass(frozen=True)
-class Prebuilt:
-    """The result of the build stage."""
-
-    builds: tuple[Build, ...]
-    sandbox: SandboxReport | None
-    trouble: str = ""
-    """Why the import ended early, if it did; without a GPU that need not be the candidate's fault."""
-    raised: str = ""
-    """The message of what it raised then."""
-    contents: Mapping[str, Build] = field(default_factory=dict)
-    """The builds, by the requests' `content_sha256`."""
-    first_calls: Build | None = None
-    """The build that represents kernels which are compiled when they are first called."""
-    refused: str = ""
-    """Why such a kernel is not there, where its compiler refused it or took too long."""
 
 
 def prebuild(
@@ -225,7 +210,7 @@ def prebuild(
     if quick is not None and (quick.builds or runs_here):
         if not quick.trouble:
             _note(index, entry, quick.contents)
-        return Prebuilt(quick.builds, quick.sandbox, quick.trouble, quick.raised, quick.contents)
+        return quick
     contestant = Contestant(build, memory_bytes=settings.memory_bytes, unsafe=settings.unsafe, jobs=jobs)
     with contestant:
         report = contestant.sandbox
@@ -238,10 +223,9 @@ def prebuild(
         if not trouble:
             _rehearse(contestant, settings, problem)
     builds = tuple(contestant.builds)
-    contents = dict(zip(contestant.contents, builds, strict=True))
     if not trouble and all(b.state is BuildState.OK for b in builds):
-        _note(index, entry, contents)
-    return Prebuilt(builds, report, trouble, raised, contents)
+        _note(index, entry, contestant.contents)
+    return Prebuilt(builds, report, trouble, raised, contestant.contents)
 
 
 def _import(
@@ -263,13 +247,11 @@ def _import(
 def greet(contestant: Contestant, settings: VerifySettings, builder: Builder) -> None:
     """Waits for a process, and lets it pretend to have the device. Raises SandboxError, and ContestantGone
     where it was killed from outside."""
-    plug = backend(settings.backend)
-    first = plug.first_call.message(interpret=False) if plug.first_call is not None else None
-    hello: dict[str, Any] = {"op": "hello", "device": "cpu", "threads": 1, "flush_bytes": 0}
-    request = {"op": "pretend", "device": plug.pretended, "capability": builder.toolchain.capability}
+    device, capability = backend(settings.backend).pretended, builder.toolchain.capability
+    request = {"op": "pretend", "device": device, "capability": capability}
     try:
         contestant.wait_ready()
-        contestant.ask({**hello, "first_calls": first}, seconds=settings.load_seconds)
+        contestant.ask(hello(settings) | {"threads": 1}, seconds=settings.load_seconds)
         contestant.ask(request, seconds=settings.load_seconds)
     except (ContestantFailed, ContestantGone) as error:
         if isinstance(error, ContestantGone) and error.is_ours:
@@ -280,8 +262,7 @@ def greet(contestant: Contestant, settings: VerifySettings, builder: Builder) ->
 def _rehearse(contestant: Contestant, settings: VerifySettings, problem: Problem) -> None:
     """Has the candidate construct and call its model, with tensors that have no memory. Extensions that it
     asks for only then are built now. The end of that call decides nothing, as there is no GPU."""
-    sizes = problem.sizes.get(settings.size, {})
-    message = {"op": "rehearse", "class": MODEL, "problem": problem.source, "sizes": sizes}
+    message = as_problem_says("rehearse", problem, settings)
     with suppress(ContestantFailed, ContestantGone):
         contestant.ask(message, seconds=min(REHEARSAL_SECONDS, settings.load_seconds))
 
@@ -323,7 +304,7 @@ def compile_ahead(
     turn = _Turn(builder, first, source, settings, problem, key)
     with Contestant(turn.build, memory_bytes=settings.memory_bytes, unsafe=settings.unsafe, jobs=jobs) as it:
         made, content = turn.take(it)
-        report, builds, contents = it.sandbox, tuple(it.builds), tuple(it.contents)
+        report, builds = it.sandbox, tuple(it.builds)
     if content is not None or made.state is BuildState.ERROR:
         made = builder.keep(made, content)
     found = _prebuilt(made)
@@ -331,7 +312,7 @@ def compile_ahead(
         builds,
         report,
         found.trouble,
-        contents=dict(zip(contents, builds, strict=True)),
+        contents=it.contents,
         first_calls=made,
         refused=found.refused,
     )
@@ -389,8 +370,7 @@ class _Turn:
         settings, problem = self._settings, self._problem
         load = {"op": "load", "source": self._source, "seed": 0}
         contestant.ask(load, seconds=settings.build_seconds)
-        sizes = problem.sizes.get(settings.size, {})
-        call: dict[str, Any] = {"op": "rehearse", "class": MODEL, "problem": problem.source, "sizes": sizes}
+        call = as_problem_says("rehearse", problem, settings)
         contestant.ask(call, seconds=settings.build_seconds)
 
     def _result(self, state: BuildState, began: float, log: str) -> Build:

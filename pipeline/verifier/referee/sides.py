@@ -35,6 +35,7 @@ from kernelproof.verifier.status_rules import (
     cause_of_exception,
     cause_of_process_end,
 )
+from kernelproof.verifier.workers import client
 from kernelproof.verifier.workers.client import (
     BuildService,
     Contestant,
@@ -124,16 +125,10 @@ def measured_cores(contestant: Contestant, settings: VerifySettings, device: tor
 def hello(settings: VerifySettings, device: torch.device) -> dict[str, Any]:
     """The first request: which device to use, and how. On a GPU its answer takes a third of a second, on
     whatever core the process came up: those of a measurement have enough to do."""
-    first = backend(settings.backend).first_call
-    return {
-        "op": "hello",
-        "device": "cuda:0" if device.type == "cuda" else "cpu",  # its only GPU, whatever number ours has
-        "threads": settings.threads,
-        "tf32": settings.numerics == "tf32",
-        "flush_bytes": flush_bytes(device),
-        "cubin": base64.b64encode(between_calls.compiled(device)).decode(),
-        "first_calls": first.message(interpret=device.type == "cpu") if first is not None else None,
-    }
+    on_gpu = device.type == "cuda"
+    first = client.hello(settings, "cuda:0" if on_gpu else "cpu", interpret=not on_gpu)  # its only GPU
+    cubin = base64.b64encode(between_calls.compiled(device)).decode()
+    return first | {"flush_bytes": flush_bytes(device), "cubin": cubin}
 
 
 def greet_ahead(pool: WarmPool, settings: VerifySettings, device: torch.device) -> None:
