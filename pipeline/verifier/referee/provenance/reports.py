@@ -22,7 +22,6 @@ from kernelproof.verifier.referee.ledger import clean
 from kernelproof.verifier.referee.provenance.origins import (
     Evidence,
     author,
-    evidence,
     holds_kernel,
     of_library,
     origin,
@@ -57,11 +56,6 @@ class _Row(NamedTuple):
     ms: float
 
 
-def read(reply: dict[str, Any], builds: Sequence[Build], source: str = "") -> Kernels:
-    """What a contestant's reply to `profile` comes to. Nonsense in it becomes `trouble`, never an error."""
-    return read_report(reply, builds, evidence(builds, source)).kernels
-
-
 def read_report(
     reply: dict[str, Any],
     builds: Sequence[Build],
@@ -69,8 +63,10 @@ def read_report(
     calls: int = 1,
     besides: Collection[str] = (),
 ) -> Report:
-    """The same, with the work of libraries. `shown`: what shows that a kernel is the candidate's. `calls`:
-    how many the report is of; what comes back is of one of them. `besides`: kernels of the loop around them.
+    """What a contestant's reply to a watched call comes to. Nonsense in it becomes `trouble`, never an error.
+
+    `shown`: what shows that a kernel is the candidate's. `calls`: how many the report is of; what comes back
+    is of one of them. `besides`: kernels of the loop around them.
     """
     try:
         return _read(reply.get("profile"), builds, shown, calls, besides)
