@@ -303,7 +303,7 @@ class ReferenceTrace:
             return lambda: self.works
         if self._baseline is not None:
             watched = {"watched": "profiled", "timed_next": True}
-            message = {"op": "call", "seed": seed, **watched, **slot.message(baseline=True)}
+            message = {"op": "call", "seed": seed, **watched, **slot.baseline.message()}
             asked = self._requests.submit(self._ask, self._baseline, message)
             return lambda: self._keep(asked.result())
         try:

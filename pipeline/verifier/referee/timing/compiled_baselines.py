@@ -308,7 +308,7 @@ def compile_in(contestant: Contestant, kind: str, setup: ProcessSetup) -> dict[s
             contestant, loaded, memory, weights, seed, settings, device, arenas=COMPILED_ARENAS
         )
         sides.settled(device)
-        message = {"op": "compile", "kind": kind, "slots": [slot.arguments() for slot in subject.slots]}
+        message = {"op": "compile", "kind": kind, "slots": [slot.arguments for slot in subject.slots]}
         return contestant.ask(message, seconds=COMPILE_SECONDS)
 
     seen = _guarded(f"compiling (at most {COMPILE_SECONDS:g} s)", work)

@@ -226,7 +226,7 @@ class Measuring:
     ) -> float | None:
         """Median time of a replayed call; None where it cannot be captured, or the process is gone. `late`:
         where its inputs come from once it is captured."""
-        prepared = slot.message(baseline=is_baseline)
+        prepared = slot.side(baseline=is_baseline).message()
         message = {"op": "replay", "slots": [prepared["arguments"]], "late": [late]}
         message["outputs"] = prepared["outputs"]
         side.resume()

@@ -61,7 +61,7 @@ class TimedOutputs:
         """
         if self._oracle.open_indices:  # where torch leaves indices open, equal integers are too much to ask
             return self.wrong(place, slot.values(), seed)
-        known = ReferenceOutputs(list(place.baseline))
+        known = ReferenceOutputs(list(place.baseline.outputs))
         if self._fits(place, known):
             return None
         found = self._compared(place, known, tolerance.timed_floor)
