@@ -400,21 +400,17 @@ class Runner:
             return wire.receive(self._sock, max_fds=max_fds)
 
     def _replay(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        (slot,) = self._slots(message)
-        return {"ms": loop.replay(self._model, slot, self._places(message), self._flush, self._device)}
+        inputs = self._decode(message["arguments"]), self._late(message["late"])
+        return {"ms": loop.replay(self._model, *inputs, self._places(message), self._flush, self._device)}
 
     def _settle(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
 
     def _slots(self, message: dict[str, Any]) -> list[loop.Slot]:
-        count = len(message["slots"])
-        late = message.get("late") or [()] * count
-        seeds = message.get("seeds") or [None] * count
-        return [
-            loop.Slot(self._decode(arguments), self._late(each), seed)
-            for arguments, each, seed in zip(message["slots"], late, seeds, strict=True)
-        ]
+        seeds = message.get("seeds") or [None] * len(message["slots"])
+        pairs = zip(message["slots"], seeds, strict=True)
+        return [loop.Slot(self._decode(arguments), seed) for arguments, seed in pairs]
 
     def _late(self, pairs: Sequence[Sequence[dict[str, Any]]]) -> loop.Late:
         return [(self._tensor(place), self._tensor(source)) for place, source in pairs]

@@ -31,8 +31,11 @@ class Subject:
     """Whether the reference's own result lies in its inputs, which then have to outlive the call."""
     variants: Sequence[Variant] = ()
     """Those that the candidate was right on in the trials."""
-    seeded: bool = False
-    """Whether each timed call has a seed of its own: the reference draws random numbers in forward."""
+
+    @property
+    def seeded(self) -> bool:
+        """Whether each timed call has a seed of its own: the reference draws random numbers in forward."""
+        return self.oracle.loaded.draws_in_forward
 
 
 class TimedOutputs:
