@@ -43,16 +43,7 @@ EIGHT_BITS = 2.0
 _NAMED = ("torch", "cuda", "driver", "platform", "cpu", "cores", "host_sha256")
 
 
-@dataclass(frozen=True)
-class Figures:
-    """What `measure` found."""
-
-    bytes_per_s: float
-    operations_per_s: float
-    cache_bytes: int
-
-
-def measure(device: torch.device) -> Figures:
+def measure(device: torch.device) -> Ceilings:
     """Measures a device: under a second on a GPU, about one on a CPU.
 
     Memory: the fastest of copying, reading (sums and maxima) and filling, read and written bytes counted.
@@ -60,7 +51,13 @@ def measure(device: torch.device) -> Figures:
     measured with buffers of a quarter of what is free. Raises torch.OutOfMemoryError when that fails too.
     """
     with torch.no_grad():
-        return Figures(_bytes_per_s(device), _operations_per_s(device), _cache_bytes(device))
+        return Ceilings(
+            bytes_per_s=_bytes_per_s(device),
+            operations_per_s=_operations_per_s(device),
+            cache_bytes=_cache_bytes(device),
+            aa_spread=0.0,
+            measured=datetime.now(UTC).isoformat(),
+        )
 
 
 def known(
@@ -79,7 +76,7 @@ def known(
     path = cache / "ceilings" / f"{_fingerprint(environment)}.json"
     now = datetime.now(UTC)
     kept = _read(path)
-    found = kept.ceilings if kept else _measured(device, now)
+    found = kept.ceilings if kept else measure(device)
     if kept is None:
         _write(path, found, None)
     seen = kept.spread if kept and kept.spread and kept.spread.is_of(now) else None
@@ -96,8 +93,7 @@ def measured_again(device: torch.device, cache: Path, environment: Environment) 
     Raises torch.OutOfMemoryError.
     """
     path = cache / "ceilings" / f"{_fingerprint(environment)}.json"
-    now = datetime.now(UTC)
-    kept, found = _read(path), _measured(device, now)
+    kept, found = _read(path), measure(device)
     if kept is not None:
         rates = ("bytes_per_s", "operations_per_s")
         highest = {rate: max(getattr(found, rate), getattr(kept.ceilings, rate)) for rate in rates}
@@ -134,17 +130,6 @@ class _Kept:
 
     ceilings: Ceilings
     spread: _Spread | None
-
-
-def _measured(device: torch.device, now: datetime) -> Ceilings:
-    found = measure(device)
-    return Ceilings(
-        bytes_per_s=found.bytes_per_s,
-        operations_per_s=found.operations_per_s,
-        cache_bytes=found.cache_bytes,
-        aa_spread=0.0,
-        measured=now.isoformat(),
-    )
 
 
 def _fingerprint(environment: Environment) -> str:
