@@ -19,6 +19,7 @@ import fcntl
 import functools
 import mmap
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -71,6 +72,17 @@ def span(shape: list[int], stride: list[int]) -> int:
     if 0 in shape:
         return 0
     return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+
+
+def overlaps(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether two indices may name one element: of expanded or unfolded views."""
+    reach = 1  # elements that the dimensions so far, smallest stride first, touch
+    for step, size in sorted(zip(stride, shape, strict=True)):
+        if size > 1:
+            if step < reach:
+                return True
+            reach += (size - 1) * step
+    return False
 
 
 def spec_of(tensor: torch.Tensor, arena: str, offset: int) -> dict[str, Any]:

@@ -148,8 +148,7 @@ _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 def in_memory(tensor: torch.Tensor) -> torch.Tensor:
     """A flat view of the elements as they lie in memory, as integers, whatever the strides. Any bytes that
     lie between them are among them."""
-    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    row = tensor.as_strided((span,), (1,))
+    row = tensor.as_strided((arenas.span(list(tensor.shape), list(tensor.stride())),), (1,))
     return row.view(_INTEGERS.get(row.element_size(), torch.uint8))
 
 
@@ -313,14 +312,8 @@ def share_weights(memory: SharedMemory, state: dict[str, torch.Tensor], arena_na
 
 
 def _layable(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, or a contiguous stand-in where its elements overlap (expanded or unfolded views)."""
-    reach = 1  # elements that the dimensions so far, smallest stride first, touch
-    for step, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if size > 1:
-            if step < reach:
-                return _dense(tensor)
-            reach += (size - 1) * step
-    return tensor
+    """The tensor, or a contiguous stand-in where its elements overlap."""
+    return _dense(tensor) if arenas.overlaps(tensor.shape, tensor.stride()) else tensor
 
 
 def _room(tensor: torch.Tensor, shift: int, margin: int = 0) -> int:
