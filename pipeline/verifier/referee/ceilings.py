@@ -9,8 +9,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +22,7 @@ import torch
 from kernelproof.hashing import sha256_json
 from kernelproof.types import Environment
 from kernelproof.types.measurement import Ceilings
+from kernelproof.workspace import write_in_one_step
 
 METHOD = 2
 """Counted up when ceilings are measured in another way: kept ceilings are then measured again."""
@@ -158,7 +157,6 @@ def _time(text: str) -> datetime:
 
 
 def _write(path: Path, ceilings: Ceilings, spread: _Spread | None) -> None:
-    """Appears in one step: a reader sees the old file or the new one."""
     kept = ceilings.model_copy(update={"aa_spread": spread.smallest if spread else 0.0})
     data = {
         "ceilings": kept.model_dump(mode="json"),
@@ -167,14 +165,7 @@ def _write(path: Path, ceilings: Ceilings, spread: _Spread | None) -> None:
     }
     with suppress(OSError):  # a full or read-only cache must not cost a verification
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=".partial-", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "w") as file:
-                json.dump(data, file, indent=1)
-            Path(name).replace(path)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_in_one_step(path, json.dumps(data, indent=1).encode())
 
 
 def _best(device: torch.device, work: Callable[[], object]) -> float:
