@@ -14,7 +14,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -157,21 +157,18 @@ def attach(
     """Gives a process these arenas of the shared memory. Raises what `Contestant.ask` raises."""
     # The memory it shares with us counts as its own.
     contestant.allow_memory(settings.memory_bytes + memory.host_bytes)
-    if memory.device.type == "cuda":
-        with _FLUSHED:
-            if not memory.holds(FLUSHED):
-                numbers = flush_numbers(memory.device)
-                memory.arena(FLUSHED, len(numbers)).data[: len(numbers)].copy_(numbers)
-    message, fds = memory.announce(*arenas, FLUSHED)
-    if memory.device.type == "cuda":
-        contestant.keys = KeyPage()
-        message["arenas"].append({"name": KEYS})
-        fds.append(contestant.keys.descriptor)
-    try:
+    with ExitStack() as sent:
+        message, fds = memory.announce(*arenas)
+        if memory.device.type == "cuda":
+            with _FLUSHED:
+                if not memory.holds(FLUSHED):
+                    numbers = flush_numbers(memory.device)
+                    memory.arena(FLUSHED, len(numbers)).data[: len(numbers)].copy_(numbers)
+            contestant.keys = KeyPage()
+            sent.callback(os.close, contestant.keys.descriptor)
+            message["arenas"] += [*memory.announce(FLUSHED)[0]["arenas"], {"name": KEYS}]
+            fds.append(contestant.keys.descriptor)
         contestant.ask(message, seconds=settings.load_seconds, fds=fds)
-    finally:
-        if contestant.keys is not None:
-            contestant.keys.sent()
 
 
 @contextmanager

@@ -7,7 +7,6 @@ held, `ReadyBuilds` serves those builds from the cache, and no compiler runs.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import mmap
 import os
 import select
@@ -472,19 +471,13 @@ class KeyPage:
     def __init__(self) -> None:
         self.call = 0
         """The number of the last call."""
-        self.descriptor = os.memfd_create("keys", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.descriptor, mmap.PAGESIZE)
-        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
+        self.descriptor = wire.sealed_file("keys", mmap.PAGESIZE)
         self._page = mmap.mmap(self.descriptor, mmap.PAGESIZE)
 
     def write(self, key: int) -> None:
         """Gives the last call its key."""
         self._page[:16] = key.to_bytes(16, "little")
         self._page[16:20] = self.call.to_bytes(4, "little")  # last: the device waits for it
-
-    def sent(self) -> None:
-        """The other process has the descriptor."""
-        os.close(self.descriptor)
 
 
 class _Deadlined:
