@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -203,9 +204,7 @@ def prebuild(
     if held is not None:
         return Prebuilt(tuple(held.values()), None, contents=held)
 
-    def build(request: BuildRequest) -> Build:
-        return builder.build(request, seconds=settings.build_seconds)
-
+    build = partial(builder.build, seconds=settings.build_seconds)
     quick = stub_builds(build, builder.toolchain, source, settings, problem, jobs) if shows else None
     if quick is not None and (quick.builds or runs_here):
         if not quick.trouble:
@@ -301,9 +300,14 @@ def compile_ahead(
     known = builder.kept(key)
     if known is not None:
         return _prebuilt(known)
-    turn = _Turn(builder, first, source, settings, problem, key)
-    with Contestant(turn.build, memory_bytes=settings.memory_bytes, unsafe=settings.unsafe, jobs=jobs) as it:
-        made, content = turn.take(it)
+    stands = Build(key=key, state=BuildState.OK, name=f"{first.package} kernels")
+    with Contestant(
+        partial(builder.build, seconds=settings.build_seconds),
+        memory_bytes=settings.memory_bytes,
+        unsafe=settings.unsafe,
+        jobs=jobs,
+    ) as it:
+        made, content = _compiled(it, builder, source, settings, problem, stands)
         report, builds = it.sandbox, tuple(it.builds)
     if content is not None or made.state is BuildState.ERROR:
         made = builder.keep(made, content)
@@ -318,69 +322,46 @@ def compile_ahead(
     )
 
 
-class _Turn:
-    """One candidate's compile-only turn."""
+def _compiled(
+    contestant: Contestant,
+    builder: Builder,
+    source: str,
+    settings: VerifySettings,
+    problem: Problem,
+    stands: Build,
+) -> tuple[Build, bytes | None]:
+    """Has the candidate loaded and called. The build that `stands` for what was compiled, and what the
+    compiler left, if all of that is to be kept."""
+    began, log = time.monotonic(), ""
 
-    def __init__(
-        self,
-        builder: Builder,
-        first: FirstCall,
-        source: str,
-        settings: VerifySettings,
-        problem: Problem,
-        key: str,
-    ) -> None:
-        self._builder, self._first, self._source = builder, first, source
-        self._settings, self._problem, self._key = settings, problem, key
+    def result(state: BuildState, log: str) -> Build:
+        seconds = round(time.monotonic() - began, 3)
+        return stands.model_copy(update={"state": state, "duration_s": seconds, "log": log[:MAX_LOG]})
 
-    def build(self, request: BuildRequest) -> Build:
-        """Serves the extensions that the candidate wants besides."""
-        return self._builder.build(request, seconds=self._settings.build_seconds)
-
-    def take(self, contestant: Contestant) -> tuple[Build, bytes | None]:
-        """The build that stands for what was compiled, and what the compiler left, if all of that is to be
-        kept."""
-        began, log = time.monotonic(), ""
-        try:
-            greet(contestant, self._settings, self._builder)
-            began = time.monotonic()
-            self._call(contestant)
-        except ContestantFailed as error:
-            if error.kind == "compile":
-                said = f"{refusal(error.type, error.message)}\n{error.traceback}"
-                return self._result(BuildState.ERROR, began, said), None
-            # Without a GPU that need not be the candidate's fault. The kernels compiled by then are of use.
-            log = f"{WITHOUT_GPU}\n{error.traceback}"
-        except ContestantGone as error:
-            if error.timed_out:
-                took = time.monotonic() - began
-                return self._result(BuildState.TIMEOUT, began, f"Stopped after {took:.0f} s."), None
-            if error.is_ours:
-                said = f"Its process was {error.outcome.reason}."
-                return self._result(BuildState.INFRASTRUCTURE, began, said), None
-            return self._result(BuildState.OK, began, f"{WITHOUT_GPU}\n{error}"), None
-        content = None
-        with suppress(ContestantFailed, ContestantGone, ValueError, TypeError):
-            reply = contestant.ask({"op": "pack"}, seconds=PACK_SECONDS)
-            content = base64.b64decode(reply["packed"], validate=True)
-        return self._result(BuildState.OK, began, log), content
-
-    def _call(self, contestant: Contestant) -> None:
-        """Has the candidate loaded and called. Raises what `Contestant.ask` raises."""
-        settings, problem = self._settings, self._problem
-        load = {"op": "load", "source": self._source, "seed": 0}
-        contestant.ask(load, seconds=settings.build_seconds)
-        call = as_problem_says("rehearse", problem, settings)
-        contestant.ask(call, seconds=settings.build_seconds)
-
-    def _result(self, state: BuildState, began: float, log: str) -> Build:
-        return Build(
-            key=self._key,
-            state=state,
-            name=f"{self._first.package} kernels",
-            duration_s=round(time.monotonic() - began, 3),
-            log=log[:MAX_LOG],
-        )
+    try:
+        greet(contestant, settings, builder)
+        began = time.monotonic()
+        load = {"op": "load", "source": source, "seed": 0}
+        for message in (load, as_problem_says("rehearse", problem, settings)):
+            contestant.ask(message, seconds=settings.build_seconds)
+    except ContestantFailed as error:
+        if error.kind == "compile":
+            said = f"{refusal(error.type, error.message)}\n{error.traceback}"
+            return result(BuildState.ERROR, said), None
+        # Without a GPU that need not be the candidate's fault. The kernels compiled by then are of use.
+        log = f"{WITHOUT_GPU}\n{error.traceback}"
+    except ContestantGone as error:
+        if error.timed_out:
+            said = f"Stopped after {time.monotonic() - began:.0f} s."
+            return result(BuildState.TIMEOUT, said), None
+        if error.is_ours:
+            return result(BuildState.INFRASTRUCTURE, f"Its process was {error.outcome.reason}."), None
+        return result(BuildState.OK, f"{WITHOUT_GPU}\n{error}"), None
+    content = None
+    with suppress(ContestantFailed, ContestantGone, ValueError, TypeError):
+        reply = contestant.ask({"op": "pack"}, seconds=PACK_SECONDS)
+        content = base64.b64decode(reply["packed"], validate=True)
+    return result(BuildState.OK, log), content
 
 
 def _prebuilt(build: Build) -> Prebuilt:
