@@ -456,11 +456,11 @@ class Stopwatch:
         a dispatch mode sees another."""
         fastest = min(clock.inside_ms(timed.rounds), clock.baseline_ms(timed.rounds))
         profiled = {"watched": "profiled", "timed_next": fastest < LAUNCH_BOUND_MS}  # once more, as graphs
-        report, count = self._watched_block(timed, profiled)
-        others = clock.other_work(report.get("busy"), count, timed.rounds)
-        if (others or report.get("trouble") == NO_KERNELS) and timed.failure is None:  # once may be chance
+        for _ in range(2):  # once may be chance
             report, count = self._watched_block(timed, profiled)
             others = clock.other_work(report.get("busy"), count, timed.rounds)
+            if timed.failure is not None or not (others or report.get("trouble") == NO_KERNELS):
+                break
         if self._device.type == "cpu" and not report.get("interpreted"):  # which would take long
             with suppress(ContestantFailed):  # not every program runs in such a mode
                 seen, _ = self._watched_block(timed, {"watched": "dispatched"})
