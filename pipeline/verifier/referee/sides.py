@@ -41,7 +41,6 @@ from kernelproof.verifier.workers.client import (
     Contestant,
     ContestantFailed,
     ContestantGone,
-    Equipment,
     KeyPage,
 )
 from kernelproof.verifier.workers.pool import WarmPool
@@ -78,17 +77,6 @@ def flush_numbers(device: torch.device) -> torch.Tensor:
 def start(pool: WarmPool, build: BuildService, settings: VerifySettings, device: torch.device) -> Contestant:
     """A process that comes up while the caller goes on; `come_up` waits for it."""
     return pool.take(build, gpus(device), settings.memory_bytes, unsafe=settings.unsafe)
-
-
-def start_equipped(settings: VerifySettings, device: torch.device, equipment: Equipment) -> Contestant:
-    """A process for trusted code that needs more than a candidate may have."""
-    return Contestant(
-        no_builds,
-        gpus=gpus(device),
-        memory_bytes=settings.memory_bytes,
-        unsafe=settings.unsafe,
-        equipment=equipment,
-    )
 
 
 def gpus(device: torch.device) -> tuple[int, ...]:
@@ -129,15 +117,6 @@ def hello(settings: VerifySettings, device: torch.device) -> dict[str, Any]:
     first = client.hello(settings, "cuda:0" if on_gpu else "cpu", interpret=not on_gpu)  # its only GPU
     cubin = base64.b64encode(between_calls.compiled(device)).decode()
     return first | {"flush_bytes": flush_bytes(device), "cubin": cubin}
-
-
-def greet_ahead(pool: WarmPool, settings: VerifySettings, device: torch.device) -> None:
-    """Lets those in reserve that are up make their context on the GPU, while nothing is timed.
-
-    `WarmPool.settle` waits for them. On a CPU there is nothing to make.
-    """
-    if device.type == "cuda":
-        pool.prepare(hello(settings, device))
 
 
 def come_up(contestant: Contestant, settings: VerifySettings, device: torch.device) -> None:

@@ -282,7 +282,13 @@ def started(setup: ProcessSetup) -> Contestant:
     settings, device = setup.subject.settings, setup.subject.device
     tools = equipment(setup.toolchain, device)
     try:
-        return sides.start_equipped(settings, device, tools)
+        return Contestant(
+            sides.no_builds,
+            gpus=sides.gpus(device),
+            memory_bytes=settings.memory_bytes,
+            unsafe=settings.unsafe,
+            equipment=tools,
+        )
     except SandboxError as error:
         raise NoBaseline(f"its process could not be started: {error}") from None
 
