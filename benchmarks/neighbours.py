@@ -73,7 +73,7 @@ class Rounds:
         with self._step("slots"):
             slots = lay_out(memory, arguments, outputs_of(sample, self._device), SLOTS)
         slots[0].fill(arguments)
-        call = {"op": "profile", "seed": 0, "timed_next": False, **slots[0].message()}
+        call = {"op": "call", "seed": 0, "watched": "profiled", "timed_next": False, **slots[0].message()}
         with ThreadPoolExecutor(2) as pool:
             for done in [pool.submit(self._live, memory, call) for _ in range(2)]:
                 done.result()

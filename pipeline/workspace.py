@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -177,3 +178,18 @@ def parse_bytes(text: str, what: str) -> int:
     if found["unit"] is None:
         return int(found["count"])
     return int(Decimal(found["count"]) * _UNITS[found["unit"]])
+
+
+def write_in_one_step(path: Path, data: bytes) -> None:
+    """A reader sees the old file or the new one, and never a part. Raises OSError."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -158,8 +158,6 @@ class Verdict:
     """Ask this question again."""
     busy: bool = False
     """The server is asked too often (429)."""
-    mended: bool = False
-    """The next request leaves out what the server refused: at once, and beside the number of retries."""
     of_question: bool = False
     """The error is about this question's prompt; others may be answered."""
     parameter: str | None = None

@@ -100,7 +100,7 @@ def bound_words(m: Measurement) -> str:
     return f"{BOUNDED}: it surely shows no more, while the candidate's own says {milliseconds(m.inside_ms)}"
 
 
-def score_words(speedup: float, interval: Ends, pace: Pace | str) -> str:
+def score_words(interval: Ends, pace: Pace | str) -> str:
     """The score, and how far noise lowered it: `1.18, the interval's lower end`.
 
     The score is what ranks, what fast_p counts and what a trainer gets: `Measurement.claimed`.

@@ -162,7 +162,7 @@ def result_facts(verification: Verification) -> dict[str, str]:
     if m is not None and correct:
         facts |= {
             "speedup": bound_words(m),
-            "score": score_words(m.speedup, m.speedup_interval, m.pace),
+            "score": score_words(m.speedup_interval, m.pace),
             **{f"beside {a.baseline}": f"{finding_of(a)}, {milliseconds(a.baseline_ms)}" for a in m.against},
             "measured": f"{counted(len(m.order), 'round')} at rigor {v.settings.rigor}; a gain below "
             f"{percent(m.resolution)} would not count",

@@ -63,7 +63,6 @@ class Terms:
 
 @dataclass(frozen=True)
 class Outcome:
-    run_ids: tuple[int, ...]
     statuses: dict[tuple[str, AttemptKey], Status | None]
     """Every attempt of the plans, by model; None where it was interrupted."""
     interrupted: bool = False
@@ -237,4 +236,4 @@ class _Batch:
                     statuses[plan.settings.model, key] = state.status
                     final += state.status is Status.PROVIDER_ERROR and not state.retriable
         refusals = tuple(client.fatal for client in self._clients if client.fatal is not None)
-        return Outcome(tuple(self._runs), statuses, interrupted, self._budget.reached, refusals, final)
+        return Outcome(statuses, interrupted, self._budget.reached, refusals, final)

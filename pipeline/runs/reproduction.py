@@ -172,12 +172,12 @@ def _compare_times(then: Measurement, now: Measurement, gpus: float, where: str)
     said = f"{both} ({change:+.1%}, +-{allowed:.1%} allowed)"
     if abs(change) <= allowed:
         if allowed > TOO_WIDE:
-            return Finding.AMBIGUOUS, f"{said}; {_remedy(then, now)}"
+            return Finding.AMBIGUOUS, f"{said}; {_remedy(then)}"
         return Finding.SAME, said
     return (Finding.FASTER if change > 0 else Finding.SLOWER), said
 
 
-def _remedy(then: Measurement, now: Measurement) -> str:
+def _remedy(then: Measurement) -> str:
     """A remedy for a comparison that is too wide to say anything."""
     if max(_half(then), then.resolution) > TOO_WIDE:
         return "the first measurement is so wide that no second one can confirm it: it has to be made anew"

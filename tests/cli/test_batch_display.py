@@ -58,7 +58,7 @@ with display:
         for each in attempt(sample):
             display.on_event(each)
 statuses = {key(sample): Status.NO_CODE for sample in range(3)}
-display.summary(Outcome((1,), statuses), "place/attempts.sqlite", "my run")
+display.summary(Outcome(statuses), "place/attempts.sqlite", "my run")
 """
 
 
@@ -181,7 +181,7 @@ with display:
         display.on_event(each)
     display.on_event(event(1, Phase.SENT))
     time.sleep(2.5)
-display.summary(Outcome((1,), {key(0): Status.NO_CODE}), "place", None)
+display.summary(Outcome({key(0): Status.NO_CODE}), "place", None)
 """
     seen = on_terminal(script, 80)
     assert "\x1b[2J" not in seen

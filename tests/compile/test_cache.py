@@ -73,7 +73,7 @@ def test_a_builder_killed_mid_compile_leaves_nothing_in_the_way(
 
     builder = Builder(fresh_cache, toolchain=toolchain)
     assert list(work.iterdir()) == [] and not scratch.exists()
-    assert builder.lookup(request) is None
+    assert builder.kept(builder.key(request)) is None
     assert builder.build(request, seconds=1.0).state is BuildState.TIMEOUT
     assert builder.build(plain()).state is BuildState.OK
 
@@ -128,7 +128,7 @@ def test_a_damaged_entry_is_built_again(fresh: Builder, plain, damage: Callable[
     first = fresh.build(plain())
     assert first.library is not None
     damage(Path(first.library).parent)
-    assert fresh.lookup(plain()) is None
+    assert fresh.kept(fresh.key(plain())) is None
     again = fresh.build(plain())
     assert not again.cached and again.library_sha256 == first.library_sha256
     assert fresh.build(plain()).cached
@@ -138,7 +138,7 @@ def test_what_was_pruned_is_compiled_again(fresh: Builder, fresh_cache: Path, pl
     first = fresh.build(plain())
     assert fresh.holds([first.key])
     assert prune(fresh_cache, target=0).builds == 1
-    assert not fresh.holds([first.key]) and fresh.lookup(plain()) is None
+    assert not fresh.holds([first.key]) and fresh.kept(fresh.key(plain())) is None
     again = fresh.build(plain())
     assert not again.cached and again.library is not None and Path(again.library).is_file()
 

@@ -76,7 +76,7 @@ def test_compilers_that_are_killed_each_time_on_purpose_are_no_machine_fault_for
         assert build.state in (BuildState.ERROR, BuildState.TIMEOUT), build.log
         if build.state is BuildState.TIMEOUT:
             assert build.log.startswith("The compilers were killed 3 times of 3")
-            assert fresh.lookup(plain(source)) is None
+            assert fresh.kept(fresh.key(plain(source))) is None
 
 
 def test_what_a_build_leaves_behind_does_not_hold_it_up(fresh: Builder, plain: RequestMaker) -> None:

@@ -30,7 +30,7 @@ def test_a_missing_tool_is_named_with_how_to_get_it(
     build = builder.build(request)
     assert build.state is BuildState.UNAVAILABLE
     assert said in build.log
-    assert builder.lookup(request) is None
+    assert builder.kept(builder.key(request)) is None
 
 
 def test_a_ninja_that_does_not_run_is_no_fault_of_the_candidates(
@@ -44,7 +44,7 @@ def test_a_ninja_that_does_not_run_is_no_fault_of_the_candidates(
     build = builder.build(plain())
     assert build.state is BuildState.INFRASTRUCTURE
     assert "pip install --force-reinstall ninja" in build.log
-    assert builder.lookup(plain()) is None
+    assert builder.kept(builder.key(plain())) is None
 
 
 def test_what_was_unavailable_is_built_once_the_tool_is_there(

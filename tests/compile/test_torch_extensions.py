@@ -59,7 +59,7 @@ def test_a_second_build_compiles_nothing(builder: Builder, built: Build) -> None
     after = Path(built.library).stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     assert again == built.model_copy(update={"cached": True})
-    assert builder.lookup(EXTENSION) == again
+    assert builder.kept(builder.key(EXTENSION)) == again
 
 
 def test_the_record_of_a_build_says_how_it_was_made(built: Build) -> None:

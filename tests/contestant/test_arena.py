@@ -137,7 +137,7 @@ def test_slots_hold_what_was_filled_in(
     for slot in slots:
         slot.fill(arguments)
     for slot in slots:
-        decoded = [encoding.decode(item, lambda s: other[s["arena"]].view(s)) for item in slot.arguments()]
+        decoded = [encoding.decode(item, lambda s: other[s["arena"]].view(s)) for item in slot.arguments]
         assert same_bits(list(slot.views), arguments)
         assert same_bits(decoded, arguments)
         assert decoded[len(drawn) : len(drawn) + 2] == [3, (2.5, None)]
@@ -174,15 +174,15 @@ def test_the_baseline_has_inputs_and_places_that_the_candidate_never_sees() -> N
     drawn: list[Any] = [torch.randn(8), 3]
     (slot,) = lay_out(memory, drawn, [torch.zeros(8)], 1)
     slot.fill(drawn)
-    message = slot.message(baseline=True)
-    seen = {spec["arena"] for spec in (*slot.baseline_input_specs, *message["outputs"])}
+    message = slot.baseline.message()
+    seen = {spec["arena"] for spec in (*slot.baseline.input_specs, *message["outputs"])}
     assert seen == set(BASELINE_SLOT_ARENAS) and not seen & set(CANDIDATE_ARENAS)
     slot.views[0].fill_(7)  # as a candidate does, in the memory that it has
     assert same_bits(slot.values(), drawn)
     assert bool((slot.views[0] == 7).all())
     (alone,) = lay_out(memory, drawn, [torch.zeros(8)], 1, prefix="alone ", both=False)
     alone.fill(drawn)
-    assert same_bits(list(alone.views), drawn) and not alone.baseline and not alone.baseline_views
+    assert same_bits(list(alone.views), drawn) and not alone.baseline.outputs and not alone.baseline.views
     assert memory.nbytes == slot_bytes(drawn, [torch.zeros(8)], sides=3) - 3 * arenas.ALIGNMENT
 
 
@@ -198,7 +198,7 @@ def test_a_slot_that_awaits_anothers_inputs_has_all_but_their_values() -> None:
     def view(spec: dict[str, Any]) -> torch.Tensor:
         return shared[spec["arena"]].view(spec)
 
-    decoded = [encoding.decode(item, view) for item in place.arguments()]
+    decoded = [encoding.decode(item, view) for item in place.arguments]
     assert decoded[1] == 3
     assert same_bits(decoded, other)
     for here, there in pairs:
@@ -244,7 +244,7 @@ def test_small_arenas_on_a_gpu_lie_segments_apart() -> None:
 def test_the_baselines_results_are_not_in_the_candidates_memory() -> None:
     memory = SharedMemory(CPU)
     (slot,) = lay_out(memory, [torch.randn(8)], [torch.zeros(8)], 1)
-    slot.baseline[0].fill_(3.0)
+    slot.baseline.outputs[0].fill_(3.0)
     shared = _attached(memory)
     assert "baseline" not in shared
     assert not any((arena.data[: 4 * 8].view(torch.float32) == 3.0).any() for arena in shared.values())

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.verifier.devices import locks
-from kernelproof.verifier.sandbox import Job, Scratch, python_paths, run
+from kernelproof.verifier.sandbox import Group, Job, Scratch, python_paths
 from tests.devices.holders import HOLD, KEY, Holder, let_go, line
 
 CONTEND = f"""
@@ -264,7 +264,7 @@ except OSError as error:
         with locks.held(KEY):  # lets go: only the walls can keep the contestant from taking it
             pass
         argv = (sys.executable, "-I", "-c", program)
-        outcome = run(Job(argv, scratch.path, python_paths()))
+        outcome = Group().run(Job(argv, scratch.path, python_paths()))
     assert outcome.state == "ok", outcome
     assert "refused" in outcome.stdout and "taken" not in outcome.stdout
     assert str(place) not in outcome.stdout

@@ -11,8 +11,9 @@ from kernelproof.choices import Flag
 from kernelproof.errors import MachineError
 from kernelproof.problems import open_suite
 from kernelproof.types import Check, CheckOutcome, Problem, Status, Verification, VerifySettings
+from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.engine import sanitizers
-from kernelproof.verifier.engine.engine import Engine, Record
+from kernelproof.verifier.engine.engine import Engine, ended_early
 from kernelproof.verifier.engine.sanitizers import address_reports, kernel_reports, other_batch
 from kernelproof.verifier.status_rules import Cause
 from tests.cli import material
@@ -45,7 +46,8 @@ def engine(cache: Path) -> Iterator[Engine]:
 def judged(source: str, problem: Problem, cause: Cause = Cause.NOTHING_FAILED) -> Verification:
     """As a verification that ended for this cause leaves it."""
     settings = VerifySettings(backend="cpp", measure=False)
-    return Record(source, problem, settings).verification(cause.ended("it was judged before"))
+    request = VerifyRequest(problem=problem, source=source, settings=settings, device="cpu")
+    return ended_early(request, cause.ended("it was judged before"))
 
 
 def sanitized(engine: Engine, source: str, problem: Problem) -> tuple[Verification, Check]:

@@ -11,7 +11,7 @@ import pytest
 from kernelproof.types import Build, BuildRequest, BuildState, VerifySettings
 from kernelproof.verifier.build import Toolchain, learn_toolchain
 from kernelproof.verifier.engine import build_stage
-from kernelproof.verifier.engine.build_stage import StubBuilds, lines_of_loaders, names_builds, stub_builds
+from kernelproof.verifier.engine.build_stage import Prebuilt, lines_of_loaders, names_builds, stub_builds
 from kernelproof.verifier.sandbox import Group
 from tests.referee.problems import text, written
 
@@ -45,7 +45,7 @@ def send(text):
 """A candidate that speaks for its runner."""
 END = {"stage": "end", "called": [], "guessed": False, "unknown": False, "message": "", "traceback": ""}
 
-Seen = tuple[list[BuildRequest], StubBuilds | None]
+Seen = tuple[list[BuildRequest], Prebuilt | None]
 Run = Callable[..., Seen]
 
 

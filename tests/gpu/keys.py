@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from kernelproof.verifier.contestant import arena, loop
@@ -16,7 +17,7 @@ class Keys:
     def __init__(self, release: Release, keys: Sequence[int]) -> None:
         self._page, self._keys = KeyPage(), iter(keys)
         self._arena = arena.attach_shared(arena.KEYS, self._page.descriptor)
-        self._page.sent()
+        os.close(self._page.descriptor)
         _ARENAS.append(self._arena)
         release.listen(self._arena.data)
 

@@ -151,7 +151,6 @@ def test_a_result_that_was_kept_before_the_capture_is_not_that_of_the_replays(ke
 
     x, source = torch.randn(1000, device=GPU), torch.randn(1000, device=GPU)
     output = torch.empty_like(x)
-    slot = loop.Slot([x], late=[(x, source)])
-    times = loop.replay(forward, slot, [output], new(), GPU)
+    times = loop.replay(forward, [x], [(x, source)], [output], new(), GPU)
     assert len(times) == loop.REPLAYS
     assert torch.equal(output, torch.relu(source)) is not kept

@@ -152,9 +152,10 @@ def test_own_kernels_that_replace_nothing_are_not_enough(engine: Engine, measure
 def test_what_torch_compiles_when_it_runs_is_told_by_who_launched_it() -> None:
     """Operators and CUDA's own functions are numbered apart; who mixes them up loses the operator."""
     x = torch.rand(512, 96, device="cuda:0")
-    watched = Watched(lambda: torch.prod(x, dim=-1), torch.device("cuda:0"))
-    watched()
-    watched()
+    watched = Watched(torch.device("cuda:0"))
+    for _ in range(2):
+        with watched:
+            torch.prod(x, dim=-1)
     lines = {(kind, name) for kind, name, _, _ in watched.report["device"]}
     assert {kind for kind, _ in lines} == {"kernel of torch"}, lines
     assert [line[:2] for line in watched.report["spent"]] == [["operator", "aten.prod"]]
@@ -226,9 +227,10 @@ def test_watching_leaves_the_process_as_it_was() -> None:
     figures = [launch_us(), launch_us()]
     reports = []
     for _ in range(2):
-        watched = Watched(torch.relu, device)
         began = time.perf_counter()
-        assert torch.equal(watched(x), torch.relu(x))
+        with Watched(device) as watched:
+            y = torch.relu(x)
+        assert torch.equal(y, torch.relu(x))
         figures += [(time.perf_counter() - began) * 1e6, launch_us(), launch_us()]
         reports.append(watched.report)
     print("\nus a launch, before, [a watched call, after] twice: " + " ".join(f"{f:.1f}" for f in figures))

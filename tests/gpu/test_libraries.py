@@ -12,8 +12,8 @@ from torch.nn import functional
 
 from kernelproof.types import Origin
 from kernelproof.verifier.contestant.profiling import Watched
-from kernelproof.verifier.referee.provenance.origins import holds_kernel, origin
-from kernelproof.verifier.referee.provenance.reports import MOST_LOOKUPS, read
+from kernelproof.verifier.referee.provenance.origins import Evidence, holds_kernel, origin
+from kernelproof.verifier.referee.provenance.reports import MOST_LOOKUPS, read_report
 
 pytestmark = pytest.mark.gpu
 GPU = torch.device("cuda", 0)
@@ -78,8 +78,8 @@ for each in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
 def traced(operation: Operation) -> dict[str, Any]:
     with torch.no_grad():
         operation()  # what is compiled once is compiled
-        watched = Watched(operation, GPU)
-        watched()
+        with Watched(GPU) as watched:
+            operation()
     return watched.report
 
 
@@ -87,7 +87,7 @@ def traced(operation: Operation) -> dict[str, Any]:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_what_torch_launches_is_no_candidates(name: str) -> None:
     report = traced(OPERATIONS[name])
-    kernels = read({"profile": report}, [])
+    kernels = read_report({"profile": report}, [], Evidence()).kernels
     assert kernels.trouble == ""
     assert kernels.launches != ()
     told = (Origin.LIBRARY, Origin.COPY)
@@ -103,6 +103,6 @@ def test_kernels_of_libraries_are_found_in_their_files(name: str) -> None:
     unknown = {kernel for kernel in launches if origin(kernel) is Origin.UNKNOWN and "(" in kernel}
     assert {kernel for kernel in unknown if not holds_kernel(kernel)} == set()
     plain = [["kernel", *rest] for _, *rest in report["device"]]
-    found = read({"profile": report | {"device": plain}}, [])
+    found = read_report({"profile": report | {"device": plain}}, [], Evidence()).kernels
     told = [launch for launch in found.launches if launch.name in unknown and launch.origin is Origin.LIBRARY]
     assert len(told) == min(len(unknown), MOST_LOOKUPS) > 0

@@ -10,7 +10,8 @@ import pytest
 from kernelproof.choices import Flag
 from kernelproof.problems import open_suite
 from kernelproof.types import CheckOutcome, VerifySettings
-from kernelproof.verifier.engine.engine import Engine, Record
+from kernelproof.types.verification import VerifyRequest
+from kernelproof.verifier.engine.engine import Engine, ended_early
 from kernelproof.verifier.status_rules import Cause
 from tests.cli import material
 
@@ -93,7 +94,8 @@ def test_a_planted_fault_is_found_and_an_honest_twin_is_clean(
 ) -> None:
     problem = open_suite(material.problems(tmp_path / "problems")).find("relu")
     settings = VerifySettings(backend=backend, measure=False)
-    before = Record(source, problem, settings).verification(Cause.NOTHING_FAILED.ended("judged before"))
+    request = VerifyRequest(problem=problem, source=source, settings=settings, device="cuda:0")
+    before = ended_early(request, Cause.NOTHING_FAILED.ended("judged before"))
     verification = engine.sanitize(source, problem, before)
     seen = {check.name: check.seen for check in verification.checks}
     assert len(seen) == 4 and verification.status is before.status

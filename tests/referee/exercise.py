@@ -89,7 +89,7 @@ def _exercised(sock: socket.socket, member: Member) -> str:
         for slot in slots:
             slot.fill(inputs)
         attach, descriptors = memory.announce("inputs", "outputs", "weights")
-        block = {"op": "time", "slots": [slot.arguments() for slot in slots]}
+        block = {"op": "time", "slots": [slot.arguments for slot in slots]}
         wire.receive(sock)
         for message, fds in (
             ({"op": "hello", "device": "cpu", "threads": 1, "flush_bytes": 0}, ()),

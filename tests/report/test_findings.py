@@ -79,7 +79,7 @@ def test_what_is_bounded_says_by_what() -> None:
 
 def test_a_score_says_that_noise_lowered_it() -> None:
     def score(low: float, pace: Pace) -> str:
-        return findings.score_words(2.0, Interval(low=low, high=3.0), pace)
+        return findings.score_words(Interval(low=low, high=3.0), pace)
 
     assert score(1.18, Pace.FASTER) == "1.18, the interval's lower end"
     assert score(0.93, Pace.UNRESOLVED) == "0.93, the interval's lower end, which noise may have lowered"

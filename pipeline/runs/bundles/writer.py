@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
-import tempfile
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -31,6 +29,7 @@ from kernelproof.runs.bundles.container import (
 from kernelproof.runs.bundles.signing import sign, signature_of
 from kernelproof.types.reproduction import Bundled
 from kernelproof.version import POLICY, __version__
+from kernelproof.workspace import write_in_one_step
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """The time of every member, the earliest that a zip file can say: the moment of writing is no part of it."""
@@ -191,19 +190,7 @@ def _packed(attempts: Iterable[Bundled]) -> tuple[dict[str, Any], bytes]:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Beside the file first, and then in its place: nobody ever reads half of it."""
     with writing(path):
         if path.exists() and not path.is_file():
             raise UsageError(f"{path} is no file; give a file's name with -o")
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        partial = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.chmod(0o644)
-            partial.replace(path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+        write_in_one_step(path, data)

@@ -244,10 +244,6 @@ class Builder:
         """The request's address: SHA-256 over every file written, the command lines, compilers and torch."""
         return self._prepare(request).key
 
-    def lookup(self, request: BuildRequest) -> Build | None:
-        """The finished build of this request, if the cache holds it; compiles nothing."""
-        return self._cache.load(self.key(request))
-
     def ready(self, request: BuildRequest) -> Build | None:
         """What `build` gives without a compiler: from the cache, or a failure for which none is asked."""
         prepared = self._prepare(request)
@@ -272,10 +268,10 @@ class Builder:
 
     def address(self, material: dict[str, Any]) -> str:
         """The address of what this toolchain makes of `material`, which is all else that decides it."""
-        return self._address(material)
+        return sha256_json([KEY_FORMAT, self.toolchain.identity, material])
 
     def kept(self, key: str) -> Build | None:
-        """What `keep` has stored under this key."""
+        """What is stored under this key; compiles nothing."""
         return self._cache.load(key)
 
     def keep(self, build: Build, content: bytes | None) -> Build:
@@ -310,13 +306,13 @@ class Builder:
         asked = request.model_dump(mode="json")
         missing = self.toolchain.lacks(cuda=needs_cuda(request))
         if missing:
-            address = self._address({"missing": missing, "request": asked})
+            address = self.address({"missing": missing, "request": asked})
             return _Prepared(request, address, missing=missing)
         try:
             plan = make_plan(request, self.toolchain)
         except FlagError as error:
             return _Prepared(
-                request, self._address({"refused": str(error), "request": asked}), refusal=str(error)
+                request, self.address({"refused": str(error), "request": asked}), refusal=str(error)
             )
         # The plan is the whole input of the compilers; `native` alone refers to something outside of it.
         native = any("native" in command for command in plan.commands)
@@ -325,10 +321,7 @@ class Builder:
             "cpu": self.toolchain.cpu if native else None,
             "name": request.name,
         }
-        return _Prepared(request, self._address(material), plan=plan)
-
-    def _address(self, material: dict[str, Any]) -> str:
-        return sha256_json([KEY_FORMAT, self.toolchain.identity, material])
+        return _Prepared(request, self.address(material), plan=plan)
 
     def _make(self, prepared: _Prepared, seconds: float, memory_bytes: int) -> Build:
         """Compile and store. Raises OSError or MachineError when this machine fails."""

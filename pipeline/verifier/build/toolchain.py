@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +24,7 @@ from kernelproof.errors import MachineError, UsageError
 from kernelproof.hashing import sha256_json, sha256_text
 from kernelproof.types.record import FrozenRecord
 from kernelproof.verifier.sandbox import Job, Limits
+from kernelproof.workspace import write_in_one_step
 
 ARCHITECTURE_VARIABLE = "KERNELPROOF_CUDA_ARCH"
 DEFAULT_ARCHITECTURE = "9.0"
@@ -337,7 +339,9 @@ def learn_toolchain(cache_dir: Path) -> Toolchain:
         toolchain = Toolchain.model_validate_json(remembered.read_bytes())
     except (OSError, ValueError):
         toolchain = _learn(tools)
-        _remember(remembered, toolchain)
+        with suppress(OSError):  # a cache that cannot be written only costs time at the next start
+            remembered.parent.mkdir(parents=True, exist_ok=True)
+            write_in_one_step(remembered, toolchain.model_dump_json(indent=1).encode())
     return toolchain.model_copy(update={"architecture": target_architecture(), "cpu": cpu_identity()})
 
 
@@ -388,17 +392,6 @@ def _torch_facts() -> dict[str, Any]:
         )
     facts: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
     return facts
-
-
-def _remember(path: Path, toolchain: Toolchain) -> None:
-    """Write in one step; a cache that cannot be written only costs time at the next start."""
-    partial = path.with_suffix(f".{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(toolchain.model_dump_json(indent=1))
-        partial.replace(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
 
 
 HEADER_STUBS = {

@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import functools
 import mmap
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelproof.verifier.contestant.encoding import dtype_name, dtype_of
-from kernelproof.verifier.contestant.wire import WireError
+from kernelproof.verifier.contestant.wire import WireError, sealed_file
 
 ALIGNMENT = 512
 """Bytes: every tensor starts on such a boundary, as torch's own CUDA allocations do."""
@@ -73,6 +73,17 @@ def span(shape: list[int], stride: list[int]) -> int:
     return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
 
 
+def overlaps(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether two indices may name one element: of expanded or unfolded views."""
+    reach = 1  # elements that the dimensions so far, smallest stride first, touch
+    for step, size in sorted(zip(stride, shape, strict=True)):
+        if size > 1:
+            if step < reach:
+                return True
+            reach += (size - 1) * step
+    return False
+
+
 def spec_of(tensor: torch.Tensor, arena: str, offset: int) -> dict[str, Any]:
     """The spec of a tensor like `tensor` (dtype, shape, stride) at an offset in an arena."""
     return {
@@ -95,13 +106,8 @@ FLUSHED, KEYS = "flushed", "keys"
 
 
 def create_shared(name: str, nbytes: int) -> tuple[Arena, int]:
-    """A CPU arena and the descriptor to send along. The caller closes the descriptor after sending.
-
-    Sealed, so that nobody can make it shorter: a process that reads beyond the end of a file is killed.
-    """
-    descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(descriptor, max(nbytes, ALIGNMENT))
-    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    """A CPU arena and the descriptor to send along. The caller closes the descriptor after sending."""
+    descriptor = sealed_file(name, max(nbytes, ALIGNMENT))
     return attach_shared(name, descriptor), descriptor
 
 
@@ -134,18 +140,17 @@ class _CudaRuntime:
 _runtime = functools.cache(_CudaRuntime)
 
 
+def _as_array(pointer: int, nbytes: int) -> dict[str, Any]:
+    """Device memory as bytes, by the CUDA array interface."""
+    return {"shape": (nbytes,), "typestr": "|u1", "data": (pointer, False), "strides": None, "version": 3}
+
+
 class _DeviceBlock:
     """Device memory as an object that torch can wrap; frees or closes it when the arena goes."""
 
     def __init__(self, runtime: _CudaRuntime, pointer: int, nbytes: int, release: str) -> None:
         self._runtime, self._pointer, self._release = runtime, pointer, release
-        self.__cuda_array_interface__ = {
-            "shape": (nbytes,),
-            "typestr": "|u1",
-            "data": (pointer, False),
-            "strides": None,
-            "version": 3,
-        }
+        self.__cuda_array_interface__ = _as_array(pointer, nbytes)
 
     def close(self) -> None:
         """Frees (or closes) the memory; no tensor of the arena may be used afterwards."""
@@ -236,13 +241,7 @@ class _Part:
 
     def __init__(self, data: torch.Tensor) -> None:
         self._data = data  # lives as long as the storage
-        self.__cuda_array_interface__ = {
-            "shape": (data.numel(),),
-            "typestr": "|u1",
-            "data": (data.data_ptr(), False),
-            "strides": None,
-            "version": 3,
-        }
+        self.__cuda_array_interface__ = _as_array(data.data_ptr(), data.numel())
 
 
 class _GuardedTensor:

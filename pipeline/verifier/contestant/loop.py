@@ -39,7 +39,8 @@ REPLAYS = 20
 
 
 Late = Sequence[tuple[torch.Tensor, torch.Tensor]]
-"""Inputs that are yet to be written, each with where its values lie."""
+"""Inputs that are yet to be written, each with where its values lie: as in a network, a forward has to come
+after the work on its stream that writes them. One that begins early has read something else."""
 Fixed = dict[str, Any]
 """The `digest` of a call's results, and the `proof` of the flushes till then."""
 
@@ -49,9 +50,6 @@ class Slot:
     """One prepared call. Where its results go is not known before it is made."""
 
     arguments: Sequence[Any]
-    late: Late = ()
-    """Inputs that are written by work queued right before the call: as in a network, a forward has to come
-    after that work on its stream. A forward that begins early has read something else."""
     seed: int | None = None
     """Of torch's generators, right before the call. None where the reference draws no random numbers."""
 
@@ -218,14 +216,15 @@ def run_block(
 
 def replay(
     forward: Forward,
-    slot: Slot,
+    arguments: Sequence[Any],
+    late: Late,
     outputs: Sequence[torch.Tensor],
     flush: Flush,
     device: torch.device,
 ) -> list[float]:
     """Times of `REPLAYS` replays of one call captured as a CUDA graph, in milliseconds.
 
-    The slot's late inputs come after the capture: a result that was kept from it is of other inputs. The last
+    The `late` inputs come after the capture: a result that was kept from it is of other inputs. The last
     result is copied out. Raises what the capture raises: not every forward can be captured.
     """
     with torch.no_grad():
@@ -233,12 +232,12 @@ def replay(
         side.wait_stream(main)
         with torch.cuda.stream(side):
             for _ in range(3):
-                forward(*slot.arguments)
+                forward(*arguments)
         main.wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            value = _dense(forward(*slot.arguments))
-        bring(slot.late)
+            value = _dense(forward(*arguments))
+        bring(late)
         marks = []
         for _ in range(REPLAYS):
             flush()

@@ -139,7 +139,6 @@ class Runner:
             "state": self._state,
             "time": self._time,
             "replay": self._replay,
-            "profile": self._profile,
         }
 
     def serve(self) -> None:
@@ -300,8 +299,9 @@ class Runner:
         return {"missing": [name for name in wanted if name not in state]}
 
     def _call(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """One untimed call. The result stays alive, so that `again` can see it change; with `hold` the result
-        before stays instead, and `ring` says how many such results fit in the memory of both."""
+        """One untimed call, watched if asked to. The result stays alive, so that `again` can see it change;
+        with `hold` the result before stays instead, and `ring` says how many such results fit in the memory
+        of both."""
         arguments, places = self._decode(message["arguments"]), self._places(message)
         torch.manual_seed(int(message["seed"]))
         late = self._late(message.get("late", ()))
@@ -310,14 +310,16 @@ class Runner:
                 for _ in range(LONG_BEFORE):
                     self._flush()
                 loop.bring(late)
-            value = self._model(*arguments)
-        meta = loop.describe(value)
-        copied = loop.copy_out(value, places)
+            report, value = self._watch(message), None
+            with self._watching:
+                value = self._model(*arguments)
+        report["output"] = loop.describe(value).as_json()
+        report["copied"] = loop.copy_out(value, places)
         self._settle()
         if message.get("hold"):
-            return {"output": meta.as_json(), "copied": copied, "ring": _ring(self._kept, value)}
+            return report | {"ring": _ring(self._kept, value)}
         self._kept = value
-        return {"output": meta.as_json(), "copied": copied}
+        return report
 
     def _guarded(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """As `call`, with margins around weights and new tensors, and how many of their bytes changed."""
@@ -355,25 +357,27 @@ class Runner:
         return {"ms": times, "queued_us": median(calls.queued_us) if calls else 0.0} | report
 
     def _watch(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Begins to watch a block of calls, if asked to. What comes back is empty till it ends. The frames
-        around a forward are the same as in a block that nobody watches."""
+        """Begins to watch, if asked to, until `_watching` is closed. What comes back is empty till then. The
+        frames around a forward are the same as where nobody watches."""
         report: dict[str, Any] = {}
-        if "watched" not in message:
-            return report
         self._interpreted.clear()
-        if message["watched"] == "dispatched":
-            seen = self._watching.enter_context(Dispatched())
+        if message.get("watched") == "dispatched":
+            seen = Dispatched()
+            if message["op"] == "call":  # not every program runs in such a mode
+                self._watching.enter_context(contextlib.suppress(Exception))
             self._watching.callback(lambda: report.update(profile={"dispatched": seen.report}))
-            return report
-        watched = Watched(None, self._device, release=bool(message["timed_next"]))
+            self._watching.enter_context(seen)
+        elif "watched" in message:
+            watched = Watched(self._device, release=bool(message["timed_next"]))
 
-        def end() -> None:
-            watched.end()
-            self._add_first_calls(watched)
-            report["profile"] = watched.report
+            def tell() -> None:
+                if self._first_calls is not None:
+                    kernels = self._first_calls.inside.made()
+                    add_first_calls(watched.report, kernels, self._interpreted)
+                report["profile"] = watched.report
 
-        watched.begin()
-        self._watching.callback(end)
+            self._watching.callback(tell)
+            self._watching.enter_context(watched)
         return report
 
     def _ask_for_call(self, fixed: loop.Fixed | None) -> tuple[int, int | None]:
@@ -396,47 +400,17 @@ class Runner:
             return wire.receive(self._sock, max_fds=max_fds)
 
     def _replay(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        (slot,) = self._slots(message)
-        return {"ms": loop.replay(self._model, slot, self._places(message), self._flush, self._device)}
-
-    def _profile(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """One untimed call as in `call`, and what ran in it."""
-        plain = self._model
-        watched = Watched(plain, self._device, release=bool(message["timed_next"]))
-        self._model = watched
-        self._interpreted.clear()
-        try:
-            reply = self._call(message, fds) | {"profile": watched.report}
-            self._add_first_calls(watched)
-            if self._device.type == "cpu" and not self._interpreted:  # which would take long
-                watched.report["dispatched"] = self._dispatched(plain, message)
-            return reply
-        finally:
-            self._model = plain
-
-    def _add_first_calls(self, watched: Watched) -> None:
-        if self._first_calls is not None:
-            add_first_calls(watched.report, self._first_calls.inside.made(), self._interpreted)
-
-    def _dispatched(self, plain: Any, message: dict[str, Any]) -> list[list[Any]]:
-        """The operators in one more such call, seen without the profiler; none where that fails."""
-        self._model, seen = plain, Dispatched()
-        with contextlib.suppress(Exception), seen:
-            self._call(message, [])
-        return seen.report
+        inputs = self._decode(message["arguments"]), self._late(message["late"])
+        return {"ms": loop.replay(self._model, *inputs, self._places(message), self._flush, self._device)}
 
     def _settle(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
 
     def _slots(self, message: dict[str, Any]) -> list[loop.Slot]:
-        count = len(message["slots"])
-        late = message.get("late") or [()] * count
-        seeds = message.get("seeds") or [None] * count
-        return [
-            loop.Slot(self._decode(arguments), self._late(each), seed)
-            for arguments, each, seed in zip(message["slots"], late, seeds, strict=True)
-        ]
+        seeds = message.get("seeds") or [None] * len(message["slots"])
+        pairs = zip(message["slots"], seeds, strict=True)
+        return [loop.Slot(self._decode(arguments), seed) for arguments, seed in pairs]
 
     def _late(self, pairs: Sequence[Sequence[dict[str, Any]]]) -> loop.Late:
         return [(self._tensor(place), self._tensor(source)) for place, source in pairs]

@@ -94,13 +94,8 @@ class Attributed(NamedTuple):
     """Elements of the tensors that a library's operator got, in all its calls."""
 
 
-def calls(spans: Iterable[Span]) -> Totals:
-    """What the spans come to: `function` (marked), `operator` (computes) or `copy` (copies, casts, fills)."""
-    return attributed(spans).totals
-
-
 def attributed(spans: Iterable[Span], launchers: Collection[int] = ()) -> Attributed:
-    """The same, with what counts for what.
+    """What the spans come to: `function` (marked), `operator` (computes) or `copy` (copies, casts, fills).
 
     A library's operator counts with all that it calls. A function or an operator of the candidate's counts
     without the operators that it calls. Operators that only allocate, view or delegate are left out, but for
@@ -219,47 +214,30 @@ _VERSION = re.compile(r"(?:_v\d+)?(?:_pt[sd][zs])?$")
 
 
 class Watched:
-    """What is watched from `begin` to `end`; `report` says afterwards what was seen, as JSON. Called, it is
-    the forward, watched while it is called once."""
+    """Watches what runs while it is entered; `report` says afterwards what was seen, as JSON. No function of
+    ours is on the stack of what is watched."""
 
-    def __init__(
-        self, forward: Callable[..., Any] | None, device: torch.device, *, release: bool = True
-    ) -> None:
+    def __init__(self, device: torch.device, *, release: bool = True) -> None:
         """`release`: the profiler lets the GPU go afterwards, which takes a tenth of a second; without that
         later launches are slower."""
-        self._forward, self._device, self._releases = forward, device, release
+        self._device, self._releases = device, release
         self._troubles: list[str] = []
         self._pages: _CodePages | None = None
         self._marks: _Marks | None = None
         self._recording: profile | None = None
-        self._begun = False
         self.report: dict[str, Any] = {"device": None} if device.type == "cuda" else {}
         self.report["interrupted"] = False
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Calls the forward. Raises what it raises."""
-        assert self._forward is not None
-        self.begin()
-        try:
-            return self._forward(*arguments)
-        finally:
-            self.end()
-
-    def begin(self) -> None:
-        """From here on. No function of ours is on the stack of what is watched."""
-        self._begun = True
+    def __enter__(self) -> Watched:
         if self._device.type == "cpu" and BUILT:
             self._pages = self._tried(_UNWATCHED, _CodePages)
             self._marks = _Marks(frozenset(BUILT))
         self._recording = self._tried("the profiler did not start", self._start)
         if self._recording is not None:
             sys.setprofile(self._marks)
+        return self
 
-    def end(self) -> None:
-        """Until here; nothing the second time."""
-        if not self._begun:
-            return
-        self._begun = False
+    def __exit__(self, *_: object) -> None:
         if (recording := self._recording) is not None:
             sys.setprofile(None)
             raised = self._marks.raised if self._marks is not None else Counter()

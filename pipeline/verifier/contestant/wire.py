@@ -9,7 +9,9 @@ contestant are untrusted: they are bounded here and validated by the referee.
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import select
 import socket
 import struct
@@ -36,6 +38,15 @@ class WireError(Exception):
 
 class WireClosed(WireError):
     """The other side closed the connection between two frames."""
+
+
+def sealed_file(name: str, nbytes: int) -> int:
+    """A descriptor of memory that nobody can make shorter or longer: a process that reads beyond the end of a
+    file is killed."""
+    descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, nbytes)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    return descriptor
 
 
 def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) -> None:

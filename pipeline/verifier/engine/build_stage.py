@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -50,7 +51,7 @@ from kernelproof.verifier.engine.stop import Stop
 from kernelproof.verifier.policy import review
 from kernelproof.verifier.sandbox import Group, on_cores
 from kernelproof.verifier.status_rules import ended_by_review
-from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone, hello
 
 MODEL = "ModelNew"
 STUB_SECONDS = 10.0
@@ -62,6 +63,24 @@ _BUILDS = re.compile(
 _NOTICES = re.compile(r"\b(?:try|suppress|hasattr|getattr|__dict__)\b|\b(?:vars|dir)\(")
 """By these a source may notice that a stub has what torch has not: what it does then is not certain."""
 Text = Annotated[str, Field(max_length=20_000)]
+
+
+@dataclass(frozen=True)
+class Prebuilt:
+    """The result of the build stage."""
+
+    builds: tuple[Build, ...]
+    sandbox: SandboxReport | None
+    trouble: str = ""
+    """Why the import ended early, if it did; without a GPU that need not be the candidate's fault."""
+    raised: str = ""
+    """The message of what it raised then."""
+    contents: Mapping[str, Build] = field(default_factory=dict)
+    """The builds, by the requests' `content_sha256`."""
+    first_calls: Build | None = None
+    """The build that represents kernels which are compiled when they are first called."""
+    refused: str = ""
+    """Why such a kernel is not there, where its compiler refused it or took too long."""
 
 
 class StubRun(FrozenRecord):
@@ -93,19 +112,6 @@ class StubRun(FrozenRecord):
         return named and certain and _NOTICES.search(source) is None
 
 
-class StubBuilds(FrozenRecord):
-    """What was built in a run that showed enough."""
-
-    builds: tuple[Build, ...]
-    contents: dict[str, Build]
-    """The builds, by the requests' `content_sha256`."""
-    sandbox: SandboxReport
-    trouble: str = ""
-    """The traceback of the failed build that ended it, if one did."""
-    raised: str = ""
-    """The message of that."""
-
-
 def names_builds(source: str) -> bool:
     """Whether a source names anything by which extensions are built."""
     return _BUILDS.search(source) is not None
@@ -134,16 +140,13 @@ def stub_builds(
     settings: VerifySettings,
     problem: Problem,
     jobs: Group,
-) -> StubBuilds | None:
+) -> Prebuilt | None:
     """Has built what the candidate asks for where a stub stands in torch's place.
 
     None where that does not show all of its builds, or not what comes of one that failed.
     """
-    message = {
+    message = as_problem_says("run", problem, settings) | {
         "source": source,
-        "class": MODEL,
-        "problem": problem.source,
-        "sizes": problem.sizes.get(settings.size, {}),
         "device": "cuda" if backend(settings.backend).on_gpu else "cpu",
         "capability": toolchain.capability,
         "torch": toolchain.torch,
@@ -163,35 +166,18 @@ def stub_builds(
     failed = any(made.state is not BuildState.OK for made in builds)
     if not (run.ended_by(builds[-1], source) if failed else run.is_complete(source)):
         return None
-    return StubBuilds(
-        builds=builds,
-        contents=dict(zip(contestant.contents, builds, strict=True)),
-        sandbox=contestant.sandbox,
-        trouble=run.traceback if failed else "",
-        raised=run.message if failed else "",
-    )
+    trouble, raised = (run.traceback, run.message) if failed else ("", "")
+    return Prebuilt(builds, contestant.sandbox, trouble, raised, contestant.contents)
+
+
+def as_problem_says(op: str, problem: Problem, settings: VerifySettings) -> dict[str, Any]:
+    """A request to construct and call the model with the problem's own arguments."""
+    sizes = problem.sizes.get(settings.size, {})
+    return {"op": op, "class": MODEL, "problem": problem.source, "sizes": sizes}
 
 
 REHEARSAL_SECONDS = 30.0
 """Most seconds for constructing and calling the model without a GPU, builds not counted."""
-
-
-@dataclass(frozen=True)
-class Prebuilt:
-    """The result of the build stage."""
-
-    builds: tuple[Build, ...]
-    sandbox: SandboxReport | None
-    trouble: str = ""
-    """Why the import ended early, if it did; without a GPU that need not be the candidate's fault."""
-    raised: str = ""
-    """The message of what it raised then."""
-    contents: Mapping[str, Build] = field(default_factory=dict)
-    """The builds, by the requests' `content_sha256`."""
-    first_calls: Build | None = None
-    """The build that represents kernels which are compiled when they are first called."""
-    refused: str = ""
-    """Why such a kernel is not there, where its compiler refused it or took too long."""
 
 
 def prebuild(
@@ -218,14 +204,12 @@ def prebuild(
     if held is not None:
         return Prebuilt(tuple(held.values()), None, contents=held)
 
-    def build(request: BuildRequest) -> Build:
-        return builder.build(request, seconds=settings.build_seconds)
-
+    build = partial(builder.build, seconds=settings.build_seconds)
     quick = stub_builds(build, builder.toolchain, source, settings, problem, jobs) if shows else None
     if quick is not None and (quick.builds or runs_here):
         if not quick.trouble:
             _note(index, entry, quick.contents)
-        return Prebuilt(quick.builds, quick.sandbox, quick.trouble, quick.raised, quick.contents)
+        return quick
     contestant = Contestant(build, memory_bytes=settings.memory_bytes, unsafe=settings.unsafe, jobs=jobs)
     with contestant:
         report = contestant.sandbox
@@ -238,10 +222,9 @@ def prebuild(
         if not trouble:
             _rehearse(contestant, settings, problem)
     builds = tuple(contestant.builds)
-    contents = dict(zip(contestant.contents, builds, strict=True))
     if not trouble and all(b.state is BuildState.OK for b in builds):
-        _note(index, entry, contents)
-    return Prebuilt(builds, report, trouble, raised, contents)
+        _note(index, entry, contestant.contents)
+    return Prebuilt(builds, report, trouble, raised, contestant.contents)
 
 
 def _import(
@@ -263,13 +246,11 @@ def _import(
 def greet(contestant: Contestant, settings: VerifySettings, builder: Builder) -> None:
     """Waits for a process, and lets it pretend to have the device. Raises SandboxError, and ContestantGone
     where it was killed from outside."""
-    plug = backend(settings.backend)
-    first = plug.first_call.message(interpret=False) if plug.first_call is not None else None
-    hello: dict[str, Any] = {"op": "hello", "device": "cpu", "threads": 1, "flush_bytes": 0}
-    request = {"op": "pretend", "device": plug.pretended, "capability": builder.toolchain.capability}
+    device, capability = backend(settings.backend).pretended, builder.toolchain.capability
+    request = {"op": "pretend", "device": device, "capability": capability}
     try:
         contestant.wait_ready()
-        contestant.ask({**hello, "first_calls": first}, seconds=settings.load_seconds)
+        contestant.ask(hello(settings) | {"threads": 1}, seconds=settings.load_seconds)
         contestant.ask(request, seconds=settings.load_seconds)
     except (ContestantFailed, ContestantGone) as error:
         if isinstance(error, ContestantGone) and error.is_ours:
@@ -280,8 +261,7 @@ def greet(contestant: Contestant, settings: VerifySettings, builder: Builder) ->
 def _rehearse(contestant: Contestant, settings: VerifySettings, problem: Problem) -> None:
     """Has the candidate construct and call its model, with tensors that have no memory. Extensions that it
     asks for only then are built now. The end of that call decides nothing, as there is no GPU."""
-    sizes = problem.sizes.get(settings.size, {})
-    message = {"op": "rehearse", "class": MODEL, "problem": problem.source, "sizes": sizes}
+    message = as_problem_says("rehearse", problem, settings)
     with suppress(ContestantFailed, ContestantGone):
         contestant.ask(message, seconds=min(REHEARSAL_SECONDS, settings.load_seconds))
 
@@ -320,10 +300,15 @@ def compile_ahead(
     known = builder.kept(key)
     if known is not None:
         return _prebuilt(known)
-    turn = _Turn(builder, first, source, settings, problem, key)
-    with Contestant(turn.build, memory_bytes=settings.memory_bytes, unsafe=settings.unsafe, jobs=jobs) as it:
-        made, content = turn.take(it)
-        report, builds, contents = it.sandbox, tuple(it.builds), tuple(it.contents)
+    stands = Build(key=key, state=BuildState.OK, name=f"{first.package} kernels")
+    with Contestant(
+        partial(builder.build, seconds=settings.build_seconds),
+        memory_bytes=settings.memory_bytes,
+        unsafe=settings.unsafe,
+        jobs=jobs,
+    ) as it:
+        made, content = _compiled(it, builder, source, settings, problem, stands)
+        report, builds = it.sandbox, tuple(it.builds)
     if content is not None or made.state is BuildState.ERROR:
         made = builder.keep(made, content)
     found = _prebuilt(made)
@@ -331,76 +316,52 @@ def compile_ahead(
         builds,
         report,
         found.trouble,
-        contents=dict(zip(contents, builds, strict=True)),
+        contents=it.contents,
         first_calls=made,
         refused=found.refused,
     )
 
 
-class _Turn:
-    """One candidate's compile-only turn."""
+def _compiled(
+    contestant: Contestant,
+    builder: Builder,
+    source: str,
+    settings: VerifySettings,
+    problem: Problem,
+    stands: Build,
+) -> tuple[Build, bytes | None]:
+    """Has the candidate loaded and called. The build that `stands` for what was compiled, and what the
+    compiler left, if all of that is to be kept."""
+    began, log = time.monotonic(), ""
 
-    def __init__(
-        self,
-        builder: Builder,
-        first: FirstCall,
-        source: str,
-        settings: VerifySettings,
-        problem: Problem,
-        key: str,
-    ) -> None:
-        self._builder, self._first, self._source = builder, first, source
-        self._settings, self._problem, self._key = settings, problem, key
+    def result(state: BuildState, log: str) -> Build:
+        seconds = round(time.monotonic() - began, 3)
+        return stands.model_copy(update={"state": state, "duration_s": seconds, "log": log[:MAX_LOG]})
 
-    def build(self, request: BuildRequest) -> Build:
-        """Serves the extensions that the candidate wants besides."""
-        return self._builder.build(request, seconds=self._settings.build_seconds)
-
-    def take(self, contestant: Contestant) -> tuple[Build, bytes | None]:
-        """The build that stands for what was compiled, and what the compiler left, if all of that is to be
-        kept."""
-        began, log = time.monotonic(), ""
-        try:
-            greet(contestant, self._settings, self._builder)
-            began = time.monotonic()
-            self._call(contestant)
-        except ContestantFailed as error:
-            if error.kind == "compile":
-                said = f"{refusal(error.type, error.message)}\n{error.traceback}"
-                return self._result(BuildState.ERROR, began, said), None
-            # Without a GPU that need not be the candidate's fault. The kernels compiled by then are of use.
-            log = f"{WITHOUT_GPU}\n{error.traceback}"
-        except ContestantGone as error:
-            if error.timed_out:
-                took = time.monotonic() - began
-                return self._result(BuildState.TIMEOUT, began, f"Stopped after {took:.0f} s."), None
-            if error.is_ours:
-                said = f"Its process was {error.outcome.reason}."
-                return self._result(BuildState.INFRASTRUCTURE, began, said), None
-            return self._result(BuildState.OK, began, f"{WITHOUT_GPU}\n{error}"), None
-        content = None
-        with suppress(ContestantFailed, ContestantGone, ValueError, TypeError):
-            reply = contestant.ask({"op": "pack"}, seconds=PACK_SECONDS)
-            content = base64.b64decode(reply["packed"], validate=True)
-        return self._result(BuildState.OK, began, log), content
-
-    def _call(self, contestant: Contestant) -> None:
-        """Has the candidate loaded and called. Raises what `Contestant.ask` raises."""
-        settings, problem = self._settings, self._problem
-        load = {"op": "load", "source": self._source, "seed": 0}
-        contestant.ask(load, seconds=settings.build_seconds)
-        sizes = problem.sizes.get(settings.size, {})
-        call: dict[str, Any] = {"op": "rehearse", "class": MODEL, "problem": problem.source, "sizes": sizes}
-        contestant.ask(call, seconds=settings.build_seconds)
-
-    def _result(self, state: BuildState, began: float, log: str) -> Build:
-        return Build(
-            key=self._key,
-            state=state,
-            name=f"{self._first.package} kernels",
-            duration_s=round(time.monotonic() - began, 3),
-            log=log[:MAX_LOG],
-        )
+    try:
+        greet(contestant, settings, builder)
+        began = time.monotonic()
+        load = {"op": "load", "source": source, "seed": 0}
+        for message in (load, as_problem_says("rehearse", problem, settings)):
+            contestant.ask(message, seconds=settings.build_seconds)
+    except ContestantFailed as error:
+        if error.kind == "compile":
+            said = f"{refusal(error.type, error.message)}\n{error.traceback}"
+            return result(BuildState.ERROR, said), None
+        # Without a GPU that need not be the candidate's fault. The kernels compiled by then are of use.
+        log = f"{WITHOUT_GPU}\n{error.traceback}"
+    except ContestantGone as error:
+        if error.timed_out:
+            said = f"Stopped after {time.monotonic() - began:.0f} s."
+            return result(BuildState.TIMEOUT, said), None
+        if error.is_ours:
+            return result(BuildState.INFRASTRUCTURE, f"Its process was {error.outcome.reason}."), None
+        return result(BuildState.OK, f"{WITHOUT_GPU}\n{error}"), None
+    content = None
+    with suppress(ContestantFailed, ContestantGone, ValueError, TypeError):
+        reply = contestant.ask({"op": "pack"}, seconds=PACK_SECONDS)
+        content = base64.b64decode(reply["packed"], validate=True)
+    return result(BuildState.OK, log), content
 
 
 def _prebuilt(build: Build) -> Prebuilt:

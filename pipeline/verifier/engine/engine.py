@@ -2,8 +2,7 @@
 
 Policy, build and referee in a row. Builds run in as many threads as callers bring; each referee, one for a
 GPU, takes a candidate when it is done with the last. A referee that is lost is replaced, and its candidate
-tried again; so is one whose GPU failed its canary, on another GPU. `Record` makes the verifications that end
-before a referee has seen the candidate.
+tried again; so is one whose GPU failed its canary, on another GPU.
 """
 
 from __future__ import annotations
@@ -62,30 +61,24 @@ from kernelproof.version import VERIFIER
 from kernelproof.workspace import cache_bound, cache_directory
 
 
-class Record:
-    """Makes verifications that ended before a referee saw the candidate."""
-
-    def __init__(self, source: str, problem: Problem, settings: VerifySettings) -> None:
-        self.source, self.problem, self.settings = source, problem, settings
-
-    def verification(
-        self, ended: Ended, findings: tuple[Finding, ...] = (), prebuilt: Prebuilt | None = None
-    ) -> Verification:
-        """The record of a candidate that ended so."""
-        return Verification(
-            status=ended.status,
-            reason=ended.reason,
-            problem_id=self.problem.id,
-            problem_sha256=self.problem.sha256,
-            candidate_sha256=sha256_text(self.source),
-            settings=self.settings,
-            findings=findings,
-            builds=prebuilt.builds if prebuilt else (),
-            sandbox=prebuilt.sandbox if prebuilt else None,
-            details=ended.details[:20_000],
-            verifier=VERIFIER,
-            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        )
+def ended_early(
+    request: VerifyRequest, ended: Ended, findings: tuple[Finding, ...] = (), prebuilt: Prebuilt | None = None
+) -> Verification:
+    """The record of a candidate that ended so before a referee saw it."""
+    return Verification(
+        status=ended.status,
+        reason=ended.reason,
+        problem_id=request.problem.id,
+        problem_sha256=request.problem.sha256,
+        candidate_sha256=sha256_text(request.source),
+        settings=request.settings,
+        findings=findings,
+        builds=prebuilt.builds if prebuilt else (),
+        sandbox=prebuilt.sandbox if prebuilt else None,
+        details=ended.details[:20_000],
+        verifier=VERIFIER,
+        created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+    )
 
 
 MAX_TRIES = 3
@@ -176,14 +169,14 @@ class Engine:
         """
         stop = stop or Stop()
         settings = _in_numbers(settings)
-        record = Record(source, problem, settings)
+        request = VerifyRequest(problem=problem, source=source, settings=settings, device="cpu")
         findings = review(source, problem, settings.backend)
         ended = ended_by_review(findings)
         if ended is not None:
-            return record.verification(ended, findings)
+            return ended_early(request, ended, findings)
         self.builds.require_cache()
         device = device_for(settings.backend) or "cpu"
-        request = VerifyRequest(problem=problem, source=source, settings=settings, device=device)
+        request = request.model_copy(update={"device": device})
         with self._referees.expected(device, self._readying(request)):  # one starts while the build runs
             began = time.monotonic()
             if prebuilt is None:
@@ -193,14 +186,14 @@ class Engine:
                 raise RefereeLost("the engine was closed")
             self.builds.require_compilers(prebuilt.builds, settings)
             build_seconds = round(time.monotonic() - began, 3)
-            verdict = self._after_build(record, prebuilt, findings)
+            verdict = self._after_build(request, prebuilt, findings)
             if verdict is None:
                 if prebuilt.first_calls is not None:
                     first = prebuilt.first_calls
                     update = {"first_calls": first.library, "compiled_ahead": not first.log}
                     request = request.model_copy(update=update)
                 made = dict(prebuilt.contents)
-                verdict = self._referee_verdict(record, request, made, on_stage, stop)
+                verdict = self._referee_verdict(request, made, on_stage, stop)
                 self.builds.require_compilers(verdict.builds, settings)
                 builds = with_origin(verdict.builds, [*prebuilt.builds, *made.values()]) or prebuilt.builds
             else:
@@ -244,22 +237,22 @@ class Engine:
         return with_checks(verification, checks, time.monotonic() - began)
 
     def _after_build(
-        self, record: Record, prebuilt: Prebuilt, findings: tuple[Finding, ...]
+        self, request: VerifyRequest, prebuilt: Prebuilt, findings: tuple[Finding, ...]
     ) -> Verification | None:
         """The verdict, where the build stage already decides it."""
-        ended = _ended_by_build(prebuilt, record.source, device_for(record.settings.backend))
+        ended = _ended_by_build(prebuilt, request.source, device_for(request.settings.backend))
         if ended is None:
             return None
-        verdict = record.verification(ended, findings, prebuilt)
+        verdict = ended_early(request, ended, findings, prebuilt)
         return verdict.model_copy(update={"environment": self.environment(verdict.settings)})
 
     def _referee_verdict(
-        self, record: Record, request: VerifyRequest, builds: dict[str, Build], on_stage: OnStage, stop: Stop
+        self, request: VerifyRequest, builds: dict[str, Build], on_stage: OnStage, stop: Stop
     ) -> Verification:
         """The referee's verdict. `builds`: what was built for it, by content; more is added when it is handed
         back."""
         trouble, tries, handed_back, lost_s = "", 0, 0, 0.0
-        candidate = sha256_text(record.source)
+        candidate = sha256_text(request.source)
         lost = self._gpus_lost.get(candidate, [])
         while tries < MAX_TRIES:
             if self._closed:
@@ -267,7 +260,7 @@ class Engine:
             stop.check()
             if len(lost) >= MAX_GPUS:
                 why = f"after it {len(lost)} GPUs failed their canary; the last: {lost[-1]}"
-                return record.verification(Cause.GPUS_LOST.ended(why))
+                return ended_early(request, Cause.GPUS_LOST.ended(why))
             began = time.monotonic()
             try:
                 verdict = self._before_referee(request, builds, on_stage, stop, handed_back < MAX_HANDED_BACK)
@@ -290,7 +283,7 @@ class Engine:
                 return verdict
             stages = {**verdict.stage_seconds, "handed_back": round(lost_s, 3)}
             return verdict.model_copy(update={"stage_seconds": stages})
-        return record.verification(Cause.REFEREE_LOST.ended(f"{trouble}, {MAX_TRIES} times"))
+        return ended_early(request, Cause.REFEREE_LOST.ended(f"{trouble}, {MAX_TRIES} times"))
 
     def _before_referee(
         self, request: VerifyRequest, builds: dict[str, Build], on_stage: OnStage, stop: Stop, hand_back: bool

@@ -114,13 +114,8 @@ class RefereeProcess:
         Raises HandedBack, with `hand_back`, when it wants something that is not built; RefereeLost;
         DeviceUnfit when its GPU had to be given up; UsageError or MachineError for what the user must mend.
         """
-        message = {
-            "op": "verify",
-            "request": request.model_dump(mode="json"),
+        message = self._message("verify", request, more, cores) | {
             "toolchain": toolchain.model_dump(mode="json"),
-            "cache": str(self._cache),
-            "more": more,
-            "cores": cores.model_dump(mode="json"),
             "made": {content: build.model_dump(mode="json") for content, build in builds.items()},
             "hand_back": hand_back,
         }
@@ -134,14 +129,11 @@ class RefereeProcess:
 
         Raises RefereeLost, and what `verify` raises for this machine.
         """
-        message = {
-            "op": "prepare",
-            "request": request.model_dump(mode="json"),
-            "cache": str(self._cache),
-            "more": more,
-            "cores": cores.model_dump(mode="json"),
-        }
-        self._ask(message, lambda _: None)
+        self._ask(self._message("prepare", request, more, cores), lambda _: None)
+
+    def _message(self, op: str, request: VerifyRequest, more: bool, cores: CoreShares) -> dict[str, Any]:
+        dumped = {"request": request.model_dump(mode="json"), "cores": cores.model_dump(mode="json")}
+        return {"op": op, "cache": str(self._cache), "more": more, **dumped}
 
     def close(self) -> None:
         """Ends the process and everything it started. Safe to call twice, and from another thread."""

@@ -43,10 +43,10 @@ from kernelproof.types import (
 from kernelproof.types.verification import SANITIZER
 from kernelproof.verifier.build import Builder, find_tools
 from kernelproof.verifier.devices.discovery import interprets
-from kernelproof.verifier.engine.build_stage import MODEL
+from kernelproof.verifier.engine.build_stage import as_problem_says
 from kernelproof.verifier.sandbox import Group
 from kernelproof.verifier.status_rules import NEVER_CALLED
-from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone, Equipment
+from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone, Equipment, hello
 
 SECONDS = 60.0
 """Most seconds of each step of a run: a kernel may take a hundred times as long as by itself."""
@@ -190,24 +190,10 @@ class Sanitizing:
     def _call(
         self, it: Contestant, source: str, problem: Problem, settings: VerifySettings, batch: int | None
     ) -> None:
-        first = backend(settings.backend).first_call
-        hello: dict[str, Any] = {
-            "op": "hello",
-            "device": "cuda:0" if self.gpus else "cpu",
-            "threads": settings.threads,
-            "tf32": settings.numerics == "tf32",
-            "flush_bytes": 0,
-            "first_calls": first.message(interpret=False) if first is not None else None,
-        }
-        once = {
-            "op": "once",
-            "class": MODEL,
-            "problem": problem.source,
-            "sizes": problem.sizes.get(settings.size, {}),
-            "batch": batch,
-        }
+        first = hello(settings, "cuda:0" if self.gpus else "cpu")
+        once = as_problem_says("once", problem, settings) | {"batch": batch}
         it.wait_ready()
-        for message in (hello, {"op": "load", "source": source, "seed": 0}, once):
+        for message in (first, {"op": "load", "source": source, "seed": 0}, once):
             it.ask(message, seconds=SECONDS)
 
 

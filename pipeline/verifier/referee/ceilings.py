@@ -9,8 +9,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +22,7 @@ import torch
 from kernelproof.hashing import sha256_json
 from kernelproof.types import Environment
 from kernelproof.types.measurement import Ceilings
+from kernelproof.workspace import write_in_one_step
 
 METHOD = 2
 """Counted up when ceilings are measured in another way: kept ceilings are then measured again."""
@@ -43,16 +42,7 @@ EIGHT_BITS = 2.0
 _NAMED = ("torch", "cuda", "driver", "platform", "cpu", "cores", "host_sha256")
 
 
-@dataclass(frozen=True)
-class Figures:
-    """What `measure` found."""
-
-    bytes_per_s: float
-    operations_per_s: float
-    cache_bytes: int
-
-
-def measure(device: torch.device) -> Figures:
+def measure(device: torch.device) -> Ceilings:
     """Measures a device: under a second on a GPU, about one on a CPU.
 
     Memory: the fastest of copying, reading (sums and maxima) and filling, read and written bytes counted.
@@ -60,7 +50,13 @@ def measure(device: torch.device) -> Figures:
     measured with buffers of a quarter of what is free. Raises torch.OutOfMemoryError when that fails too.
     """
     with torch.no_grad():
-        return Figures(_bytes_per_s(device), _operations_per_s(device), _cache_bytes(device))
+        return Ceilings(
+            bytes_per_s=_bytes_per_s(device),
+            operations_per_s=_operations_per_s(device),
+            cache_bytes=_cache_bytes(device),
+            aa_spread=0.0,
+            measured=datetime.now(UTC).isoformat(),
+        )
 
 
 def known(
@@ -79,7 +75,7 @@ def known(
     path = cache / "ceilings" / f"{_fingerprint(environment)}.json"
     now = datetime.now(UTC)
     kept = _read(path)
-    found = kept.ceilings if kept else _measured(device, now)
+    found = kept.ceilings if kept else measure(device)
     if kept is None:
         _write(path, found, None)
     seen = kept.spread if kept and kept.spread and kept.spread.is_of(now) else None
@@ -96,8 +92,7 @@ def measured_again(device: torch.device, cache: Path, environment: Environment) 
     Raises torch.OutOfMemoryError.
     """
     path = cache / "ceilings" / f"{_fingerprint(environment)}.json"
-    now = datetime.now(UTC)
-    kept, found = _read(path), _measured(device, now)
+    kept, found = _read(path), measure(device)
     if kept is not None:
         rates = ("bytes_per_s", "operations_per_s")
         highest = {rate: max(getattr(found, rate), getattr(kept.ceilings, rate)) for rate in rates}
@@ -136,17 +131,6 @@ class _Kept:
     spread: _Spread | None
 
 
-def _measured(device: torch.device, now: datetime) -> Ceilings:
-    found = measure(device)
-    return Ceilings(
-        bytes_per_s=found.bytes_per_s,
-        operations_per_s=found.operations_per_s,
-        cache_bytes=found.cache_bytes,
-        aa_spread=0.0,
-        measured=now.isoformat(),
-    )
-
-
 def _fingerprint(environment: Environment) -> str:
     """Equal where the figures may be used again."""
     named = environment.model_dump(mode="json", include={*_NAMED, "gpu"}, exclude={"gpu": {"index"}})
@@ -173,7 +157,6 @@ def _time(text: str) -> datetime:
 
 
 def _write(path: Path, ceilings: Ceilings, spread: _Spread | None) -> None:
-    """Appears in one step: a reader sees the old file or the new one."""
     kept = ceilings.model_copy(update={"aa_spread": spread.smallest if spread else 0.0})
     data = {
         "ceilings": kept.model_dump(mode="json"),
@@ -182,14 +165,7 @@ def _write(path: Path, ceilings: Ceilings, spread: _Spread | None) -> None:
     }
     with suppress(OSError):  # a full or read-only cache must not cost a verification
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=".partial-", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "w") as file:
-                json.dump(data, file, indent=1)
-            Path(name).replace(path)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_in_one_step(path, json.dumps(data, indent=1).encode())
 
 
 def _best(device: torch.device, work: Callable[[], object]) -> float:

@@ -53,12 +53,12 @@ def read_state(device: torch.device) -> Readings:
 
     handle = nvml_handle(device)
     return {
-        "sm_clock_mhz": _quiet(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM),
-        "memory_clock_mhz": _quiet(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_MEM),
-        "temperature_c": _quiet(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
+        "sm_clock_mhz": quiet(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM),
+        "memory_clock_mhz": quiet(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_MEM),
+        "temperature_c": quiet(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
         "memory_temperature_c": _memory_temperature(handle),
-        "power_mw": _quiet(pynvml.nvmlDeviceGetPowerUsage, handle),
-        "throttle_reasons": _quiet(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle),
+        "power_mw": quiet(pynvml.nvmlDeviceGetPowerUsage, handle),
+        "throttle_reasons": quiet(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle),
     }
 
 
@@ -66,7 +66,7 @@ def _memory_temperature(handle: object) -> int | None:
     """Degrees Celsius: hot memory is refreshed more often, and slower for that, at the same clock."""
     import pynvml
 
-    found = _quiet(pynvml.nvmlDeviceGetFieldValues, handle, [pynvml.NVML_FI_DEV_MEMORY_TEMP])
+    found = quiet(pynvml.nvmlDeviceGetFieldValues, handle, [pynvml.NVML_FI_DEV_MEMORY_TEMP])
     if found is None or found[0].nvmlReturn != pynvml.NVML_SUCCESS:
         return None
     return int(found[0].value.uiVal)
@@ -93,12 +93,12 @@ def _gpu(device: torch.device) -> GpuInfo:
 
     handle = nvml_handle(device)
     properties = torch.cuda.get_device_properties(device)
-    ecc = _quiet(pynvml.nvmlDeviceGetEccMode, handle)
-    mig = _quiet(pynvml.nvmlDeviceGetMigMode, handle)
-    limit = _quiet(pynvml.nvmlDeviceGetEnforcedPowerLimit, handle)
-    board = _quiet(pynvml.nvmlDeviceGetBoardPartNumber, handle)
-    vbios = _quiet(pynvml.nvmlDeviceGetVbiosVersion, handle)
-    clock = _quiet(pynvml.nvmlDeviceGetMaxClockInfo, handle, pynvml.NVML_CLOCK_SM)
+    ecc = quiet(pynvml.nvmlDeviceGetEccMode, handle)
+    mig = quiet(pynvml.nvmlDeviceGetMigMode, handle)
+    limit = quiet(pynvml.nvmlDeviceGetEnforcedPowerLimit, handle)
+    board = quiet(pynvml.nvmlDeviceGetBoardPartNumber, handle)
+    vbios = quiet(pynvml.nvmlDeviceGetVbiosVersion, handle)
+    clock = quiet(pynvml.nvmlDeviceGetMaxClockInfo, handle, pynvml.NVML_CLOCK_SM)
     return GpuInfo(
         index=device.index or 0,
         name=properties.name,
@@ -120,11 +120,11 @@ def _driver() -> str | None:
     import pynvml
 
     pynvml.nvmlInit()
-    version = _quiet(pynvml.nvmlSystemGetDriverVersion)
+    version = quiet(pynvml.nvmlSystemGetDriverVersion)
     return version if isinstance(version, str) else None
 
 
-def _quiet(function: Callable[..., Any], *arguments: object) -> Any:
+def quiet(function: Callable[..., Any], *arguments: object) -> Any:
     """NVML's answer, or None where this GPU or driver does not support the question."""
     import pynvml
 

@@ -307,8 +307,9 @@ class WarmState:
 
     def prepare(self, settings: VerifySettings, device: torch.device) -> None:
         """Lets what is in reserve do on the device what it can before it is wanted, while nothing is timed:
-        until `settle`."""
-        sides.greet_ahead(self.pool, settings, device)
+        until `settle`. On a CPU the processes have no context to make."""
+        if device.type == "cuda":
+            self.pool.prepare(sides.hello(settings, device))
         self.canaries.prepare()
 
     def settle(self) -> None:

@@ -14,7 +14,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -35,12 +35,12 @@ from kernelproof.verifier.status_rules import (
     cause_of_exception,
     cause_of_process_end,
 )
+from kernelproof.verifier.workers import client
 from kernelproof.verifier.workers.client import (
     BuildService,
     Contestant,
     ContestantFailed,
     ContestantGone,
-    Equipment,
     KeyPage,
 )
 from kernelproof.verifier.workers.pool import WarmPool
@@ -79,17 +79,6 @@ def start(pool: WarmPool, build: BuildService, settings: VerifySettings, device:
     return pool.take(build, gpus(device), settings.memory_bytes, unsafe=settings.unsafe)
 
 
-def start_equipped(settings: VerifySettings, device: torch.device, equipment: Equipment) -> Contestant:
-    """A process for trusted code that needs more than a candidate may have."""
-    return Contestant(
-        no_builds,
-        gpus=gpus(device),
-        memory_bytes=settings.memory_bytes,
-        unsafe=settings.unsafe,
-        equipment=equipment,
-    )
-
-
 def gpus(device: torch.device) -> tuple[int, ...]:
     """What a process needs of /dev for this device."""
     return (minor_number(device),) if device.type == "cuda" else ()
@@ -124,25 +113,10 @@ def measured_cores(contestant: Contestant, settings: VerifySettings, device: tor
 def hello(settings: VerifySettings, device: torch.device) -> dict[str, Any]:
     """The first request: which device to use, and how. On a GPU its answer takes a third of a second, on
     whatever core the process came up: those of a measurement have enough to do."""
-    first = backend(settings.backend).first_call
-    return {
-        "op": "hello",
-        "device": "cuda:0" if device.type == "cuda" else "cpu",  # its only GPU, whatever number ours has
-        "threads": settings.threads,
-        "tf32": settings.numerics == "tf32",
-        "flush_bytes": flush_bytes(device),
-        "cubin": base64.b64encode(between_calls.compiled(device)).decode(),
-        "first_calls": first.message(interpret=device.type == "cpu") if first is not None else None,
-    }
-
-
-def greet_ahead(pool: WarmPool, settings: VerifySettings, device: torch.device) -> None:
-    """Lets those in reserve that are up make their context on the GPU, while nothing is timed.
-
-    `WarmPool.settle` waits for them. On a CPU there is nothing to make.
-    """
-    if device.type == "cuda":
-        pool.prepare(hello(settings, device))
+    on_gpu = device.type == "cuda"
+    first = client.hello(settings, "cuda:0" if on_gpu else "cpu", interpret=not on_gpu)  # its only GPU
+    cubin = base64.b64encode(between_calls.compiled(device)).decode()
+    return first | {"flush_bytes": flush_bytes(device), "cubin": cubin}
 
 
 def come_up(contestant: Contestant, settings: VerifySettings, device: torch.device) -> None:
@@ -162,21 +136,18 @@ def attach(
     """Gives a process these arenas of the shared memory. Raises what `Contestant.ask` raises."""
     # The memory it shares with us counts as its own.
     contestant.allow_memory(settings.memory_bytes + memory.host_bytes)
-    if memory.device.type == "cuda":
-        with _FLUSHED:
-            if not memory.holds(FLUSHED):
-                numbers = flush_numbers(memory.device)
-                memory.arena(FLUSHED, len(numbers)).data[: len(numbers)].copy_(numbers)
-    message, fds = memory.announce(*arenas, FLUSHED)
-    if memory.device.type == "cuda":
-        contestant.keys = KeyPage()
-        message["arenas"].append({"name": KEYS})
-        fds.append(contestant.keys.descriptor)
-    try:
+    with ExitStack() as sent:
+        message, fds = memory.announce(*arenas)
+        if memory.device.type == "cuda":
+            with _FLUSHED:
+                if not memory.holds(FLUSHED):
+                    numbers = flush_numbers(memory.device)
+                    memory.arena(FLUSHED, len(numbers)).data[: len(numbers)].copy_(numbers)
+            contestant.keys = KeyPage()
+            sent.callback(os.close, contestant.keys.descriptor)
+            message["arenas"] += [*memory.announce(FLUSHED)[0]["arenas"], {"name": KEYS}]
+            fds.append(contestant.keys.descriptor)
         contestant.ask(message, seconds=settings.load_seconds, fds=fds)
-    finally:
-        if contestant.keys is not None:
-            contestant.keys.sent()
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import re
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from functools import partial
 
 import torch
 
@@ -35,6 +36,7 @@ from kernelproof.verifier.referee.provenance.kernels import (
 )
 from kernelproof.verifier.referee.session import Session, alone
 from kernelproof.verifier.referee.timing.measuring import Measuring
+from kernelproof.verifier.referee.timing.timed_outputs import Subject
 from kernelproof.verifier.sandbox import on_cores
 from kernelproof.verifier.status_rules import HELD_STILL, Cause
 from kernelproof.verifier.workers.client import Contestant
@@ -284,18 +286,22 @@ def settling(session: Session) -> None:
     warm = session.tools.warm
     session.ready.result()
     warm.settle()
+    subject = Subject(
+        session.oracle,
+        session.slots,
+        session.settings,
+        session.device,
+        partial(next, session.ledger.seeds_of("timed")),
+        session.trials.reference_error,
+        session.aliased,
+        session.trials.passed_variants,
+    )
     session.measuring = Measuring(
-        oracle=session.oracle,
-        slots=session.slots,
-        settings=session.settings,
-        device=session.device,
+        subject,
         ledger=session.ledger,
         memory=session.memory,
         pristine=session.pristine,
         weights_seed=session.weights_seed,
-        reference_error=session.trials.reference_error,
-        aliased=session.aliased,
-        variants=session.trials.passed_variants,
         cache=session.tools.cache,
         toolchain=session.tools.toolchain,
         pool=warm.pool,

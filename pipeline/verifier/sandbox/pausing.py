@@ -282,7 +282,7 @@ class Freezer:
     def freeze(self, deadline: float) -> bool:
         """Holds all that is in the group; False when some of it still runs at the deadline (monotonic)."""
         _write(self._freeze, b"1")
-        while b"frozen 1" not in _read(self._events):
+        while b"frozen 1" not in procfs.read(self._events):
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.00005)
@@ -296,7 +296,7 @@ class Freezer:
     def pids(self) -> set[int]:
         """The processes in the group now."""
         try:
-            return set(map(int, _read(str(self._folder / "cgroup.procs")).split()))
+            return set(map(int, procfs.read(str(self._folder / "cgroup.procs")).split()))
         except OSError:  # the job is over, and its group removed
             return set()
 
@@ -350,14 +350,6 @@ def _remove_leftovers(folder: Path) -> None:
         if not Path("/proc", owner).exists():
             with contextlib.suppress(OSError):
                 old.rmdir()
-
-
-def _read(path: str) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(descriptor, 1 << 16)
-    finally:
-        os.close(descriptor)
 
 
 def _write(path: str, data: bytes) -> None:

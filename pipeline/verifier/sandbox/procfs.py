@@ -42,13 +42,13 @@ def _children(pid: int) -> list[int]:
     tasks = f"/proc/{pid}/task"
     try:
         for task in os.listdir(tasks):  # noqa: PTH208
-            children += map(int, _read(f"{tasks}/{task}/children").split())
+            children += map(int, read(f"{tasks}/{task}/children").split())
     except OSError:  # it ended while we looked
         pass
     return children
 
 
-def _read(path: str) -> bytes:
+def read(path: str) -> bytes:
     """A whole file of /proc. Raises OSError where the process has ended.
 
     Such files are read around every timed block and five times a second of every process: a Path and a
@@ -126,7 +126,7 @@ _CPUCLOCK_SCHED = 2
 def _stat(pid: int | str) -> list[bytes] | None:
     """The fields of /proc/PID/stat from `state` on (proc(5) numbers them from 3)."""
     try:
-        text = _read(f"/proc/{pid}/stat")
+        text = read(f"/proc/{pid}/stat")
     except OSError:
         return None
     return text[text.rindex(b")") + 2 :].split()
@@ -171,7 +171,7 @@ def _resident(pid: int) -> tuple[int, int]:
     """Bytes resident: (anonymous and file-backed, shared memory)."""
     sizes = {b"RssAnon:": 0, b"RssFile:": 0, b"RssShmem:": 0}
     try:
-        for line in _read(f"/proc/{pid}/status").splitlines():
+        for line in read(f"/proc/{pid}/status").splitlines():
             name, _, rest = line.partition(b"\t")
             if name in sizes:
                 sizes[name] = int(rest.split()[0]) * 1024
@@ -257,22 +257,10 @@ def read_waits(processes: Iterable[int]) -> Waits:
     """The threads of `processes` that live now, by /proc/PID/task/TID/schedstat (sched-stats.rst)."""
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for pid in processes:
-        tasks = f"/proc/{pid}/task"
-        try:
-            threads = os.listdir(tasks)  # noqa: PTH208 - a Path for each thread costs as much as reading it
-        except OSError:  # it has ended
-            continue
-        for thread in threads:
-            try:
-                descriptor = os.open(f"{tasks}/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    fields = os.read(descriptor, 96).split()
-                finally:
-                    os.close(descriptor)
-            except OSError:
-                continue
-            if len(fields) >= 2:
-                found[pid, int(thread)] = int(fields[0]), int(fields[1])
+        for thread in _threads(pid):
+            with contextlib.suppress(OSError, ValueError):
+                ran, waited, *_ = read(f"/proc/{thread}/schedstat").split()
+                found[pid, int(thread.rpartition("/")[2])] = int(ran), int(waited)
     return found
 
 

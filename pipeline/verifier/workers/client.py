@@ -7,7 +7,6 @@ held, `ReadyBuilds` serves those builds from the cache, and no compiler runs.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import mmap
 import os
 import select
@@ -23,8 +22,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from kernelproof.backends import backend
 from kernelproof.errors import KernelproofError
-from kernelproof.types import Build, BuildRequest, BuildState, SandboxReport
+from kernelproof.types import Build, BuildRequest, BuildState, SandboxReport, VerifySettings
 from kernelproof.types.record import explain
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.contestant import wire
@@ -94,6 +94,19 @@ def pools_for(cores: Sequence[int]) -> dict[str, str]:
     return dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(len(cores))) if cores else {}
 
 
+def hello(settings: VerifySettings, device: str = "cpu", *, interpret: bool = False) -> dict[str, Any]:
+    """The first request: which device to use, and how."""
+    first = backend(settings.backend).first_call
+    return {
+        "op": "hello",
+        "device": device,
+        "threads": settings.threads,
+        "tf32": settings.numerics == "tf32",
+        "flush_bytes": 0,
+        "first_calls": first.message(interpret=interpret) if first is not None else None,
+    }
+
+
 Answer = Callable[[dict[str, Any]], dict[str, Any] | None]
 BuildService = Callable[[BuildRequest], Build]
 """May raise NeedsBuild, which then ends what was asked of the contestant."""
@@ -150,13 +163,10 @@ class ContestantFailed(Exception):
 class ContestantGone(Exception):
     """The contestant's process ended, broke the protocol, or was killed at a limit."""
 
-    def __init__(
-        self, why: str, outcome: Outcome, *, timed_out: bool = False, protocol: bool = False
-    ) -> None:
+    def __init__(self, why: str, outcome: Outcome, *, timed_out: bool = False) -> None:
         super().__init__(why)
         self.outcome = outcome
         self.timed_out = timed_out
-        self.protocol = protocol
 
     @property
     def is_ours(self) -> bool:
@@ -190,8 +200,9 @@ class Contestant:
         self.keys: KeyPage | None = None
         """On a GPU, when it has its memory."""
         self.builds: list[Build] = []
-        """What it asked for, in order; `contents` are the requests' `content_sha256`."""
-        self.contents: list[str] = []
+        """What it asked for, in order."""
+        self.contents: dict[str, Build] = {}
+        """The same by the requests' `content_sha256`."""
         self.outcome: Outcome | None = None
         self._ready = False
         self.prepared: dict[str, Any] | None = None
@@ -411,7 +422,7 @@ class Contestant:
     def _gone(self, why: str, *, timed_out: bool = False, protocol: bool = False) -> ContestantGone:
         if not timed_out and not protocol:
             self._process.wait(END_SECONDS)  # its own end, if that is what happened, rather than our kill
-        return ContestantGone(why, self.close(), timed_out=timed_out, protocol=protocol)
+        return ContestantGone(why, self.close(), timed_out=timed_out)
 
     def _serve_build(self, raw: Any) -> None:
         reply, descriptor = self._built(raw)
@@ -432,7 +443,7 @@ class Contestant:
             return {"log": f"the arguments of load_inline are not usable: {explain(error)}"}, None
         build, descriptor = self._opened(request)
         self.builds.append(build)
-        self.contents.append(request.content_sha256)
+        self.contents[request.content_sha256] = build
         if descriptor is None:
             return {"log": build.log[-100_000:]}, None
         return ({} if build.name == request.name else {"name": build.name}), descriptor
@@ -460,19 +471,13 @@ class KeyPage:
     def __init__(self) -> None:
         self.call = 0
         """The number of the last call."""
-        self.descriptor = os.memfd_create("keys", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.descriptor, mmap.PAGESIZE)
-        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
+        self.descriptor = wire.sealed_file("keys", mmap.PAGESIZE)
         self._page = mmap.mmap(self.descriptor, mmap.PAGESIZE)
 
     def write(self, key: int) -> None:
         """Gives the last call its key."""
         self._page[:16] = key.to_bytes(16, "little")
         self._page[16:20] = self.call.to_bytes(4, "little")  # last: the device waits for it
-
-    def sent(self) -> None:
-        """The other process has the descriptor."""
-        os.close(self.descriptor)
 
 
 class _Deadlined:

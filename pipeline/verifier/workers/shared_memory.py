@@ -14,8 +14,7 @@ from kernelproof.verifier.contestant import arena as arenas
 from kernelproof.verifier.contestant import encoding
 from kernelproof.verifier.contestant.encoding import tensors
 
-BASELINE_SLOT_ARENAS = ("baseline_inputs", "baseline")
-SLOT_ARENAS = ("inputs", "outputs", *BASELINE_SLOT_ARENAS)
+SLOT_ARENAS, BASELINE_SLOT_ARENAS = ("inputs", "outputs"), ("baseline_inputs", "baseline")
 """Where the slots' inputs and outputs lie, the candidate's and the baseline's."""
 POISON = 0xA5
 """The byte that outputs are filled with before every call: a stale or unwritten output is visible."""
@@ -30,28 +29,50 @@ CPU_BUDGET = 2 << 30
 
 
 @dataclass
-class SharedSlot:
-    """One prepared call as the referee sees it: views of its inputs and outputs, and their specs.
+class SlotSide:
+    """What one side has of a slot: views of its inputs and outputs, and their specs."""
 
-    Candidate and baseline have inputs and output places of their own, and neither sees the other's. A kernel
-    of the candidate's that still ran in the baseline's turn would find there what the baseline unmasked.
+    input_specs: tuple[dict[str, Any], ...] = ()
+    views: tuple[torch.Tensor, ...] = ()
+    """The input tensors in shared memory."""
+    output_specs: tuple[dict[str, Any], ...] = ()
+    outputs: tuple[torch.Tensor, ...] = ()
+    """Where its process puts its outputs."""
+    arguments: list[Any] = field(default_factory=list, init=False)
+    """Those that were filled in last, with tensors as specs, ready to send."""
+
+    def encode(self, arguments: list[Any]) -> None:
+        """Numbers among the arguments are others in every draw."""
+        specs = iter(self.input_specs)
+        self.arguments = [encoding.encode(argument, lambda _: next(specs, {})) for argument in arguments]
+
+    def scramble(self) -> None:
+        """Overwrites its inputs with the poison byte: a result that lies in them changes."""
+        for view in self.views:
+            raw(view).fill_(POISON) if view.is_contiguous() else view.zero_()
+
+    def message(self) -> dict[str, Any]:
+        """The message about the slot for this side's process.
+
+        Everything written to the slot is in memory when this returns. Device work is queued: without waiting,
+        the contestant could run before its inputs arrived, or its outputs be poisoned after it wrote them.
+        """
+        for place in (*self.views, *self.outputs)[:1]:
+            if place.is_cuda:
+                torch.cuda.synchronize(place.device)
+        return {"arguments": self.arguments, "outputs": list(self.output_specs)}
+
+
+@dataclass
+class SharedSlot(SlotSide):
+    """One prepared call as the referee sees it: what the candidate has of it, and what the baseline has.
+
+    They have inputs and output places of their own, and neither sees the other's. A kernel of the candidate's
+    that still ran in the baseline's turn would find there what the baseline unmasked.
     """
 
-    input_specs: tuple[dict[str, Any], ...]
-    views: tuple[torch.Tensor, ...]
-    """The candidate's input tensors in shared memory."""
-    outputs: tuple[torch.Tensor, ...]
-    """Where the contestant puts its outputs."""
-    output_specs: tuple[dict[str, Any], ...]
-    baseline: tuple[torch.Tensor, ...]
-    """Where the baseline's process puts its outputs; the candidate never sees this memory."""
-    baseline_specs: tuple[dict[str, Any], ...]
-    baseline_input_specs: tuple[dict[str, Any], ...]
-    baseline_views: tuple[torch.Tensor, ...]
-    """The same inputs where the baseline's process has them. None, and no place for its outputs, where the
-    slot was laid out for the candidate alone."""
-    filled: list[Any] = field(default_factory=list)
-    """The arguments as they were filled in last, encoded with the candidate's specs."""
+    baseline: SlotSide = field(default_factory=SlotSide)
+    """Empty where the slot was laid out for the candidate alone."""
     margins: tuple[tuple[torch.Tensor, torch.Tensor], ...] = ()
     """The bytes before and after each input; none unless the slot was laid out with a margin."""
 
@@ -60,17 +81,14 @@ class SharedSlot:
         """Bytes of the input tensors."""
         return sum(view.nbytes for view in self.views)
 
+    def side(self, *, baseline: bool) -> SlotSide:
+        """The baseline's, or the candidate's."""
+        return self.baseline if baseline else self
+
     def values(self) -> list[Any]:
         """The arguments as the baseline has them, which no candidate can change."""
-        views = iter(self.baseline_views)
-        return [encoding.decode(argument, lambda _: next(views)) for argument in self.filled]
-
-    def arguments(self, *, baseline: bool = False) -> list[Any]:
-        """The arguments as they were filled in last, with tensors as specs, ready to send to a side."""
-        if not baseline:
-            return self.filled
-        specs = iter(self.baseline_input_specs)
-        return [encoding.encode(argument, lambda _: next(specs)) for argument in self.values()]
+        views = iter(self.baseline.views)
+        return [encoding.decode(argument, lambda _: next(views)) for argument in self.arguments]
 
     def fill(self, arguments: list[Any]) -> None:
         """Takes drawn inputs, and poisons the outputs."""
@@ -80,8 +98,12 @@ class SharedSlot:
     def take(self, arguments: list[Any]) -> None:
         """Takes drawn inputs: their tensors are copied in."""
         self.write(arguments)
-        specs = iter(self.input_specs)  # numbers among the arguments are others in every draw
-        self.filled = [encoding.encode(argument, lambda _: next(specs)) for argument in arguments]
+        self.encode(arguments)
+
+    def encode(self, arguments: list[Any]) -> None:
+        """For both sides."""
+        super().encode(arguments)
+        self.baseline.encode(arguments)
 
     def await_from(
         self, source: SharedSlot, meanwhile: list[Any], *, baseline: bool = False
@@ -92,39 +114,21 @@ class SharedSlot:
         `meanwhile`: arguments whose tensors lie there till then, another draw of the same kind: zeros would
         tell a candidate that the inputs are late, and so would any that it has seen.
         """
-        specs = iter(self.input_specs)
-        self.filled = [encoding.encode(argument, lambda _: next(specs)) for argument in source.values()]
+        self.encode(source.values())
         self.write(meanwhile)
-        here, there = (slot.baseline_input_specs if baseline else slot.input_specs for slot in (self, source))
+        here, there = (slot.side(baseline=baseline).input_specs for slot in (self, source))
         return [list(pair) for pair in zip(here, there, strict=True)]
 
     def write(self, arguments: list[Any]) -> None:
         """Copies the tensors in, for both sides, and nothing else."""
-        for views in filter(None, (self.views, self.baseline_views)):
+        for views in filter(None, (self.views, self.baseline.views)):
             for view, tensor in zip(views, tensors(arguments), strict=True):
                 view.copy_(tensor)
 
-    def scramble(self, *, baseline: bool = False) -> None:
-        """Overwrites a side's inputs with the poison byte: a result that lies in them changes."""
-        for view in self.baseline_views if baseline else self.views:
-            raw(view).fill_(POISON) if view.is_contiguous() else view.zero_()
-
     def poison(self) -> None:
         """Fills both output places with the poison byte."""
-        for place in (*self.outputs, *self.baseline):
+        for place in (*self.outputs, *self.baseline.outputs):
             raw(place).fill_(POISON)
-
-    def message(self, *, baseline: bool = False) -> dict[str, Any]:
-        """The message about the slot for the candidate's process, or the baseline's.
-
-        Everything written to the slot is in memory when this returns. Device work is queued: without waiting,
-        the contestant could run before its inputs arrived, or its outputs be poisoned after it wrote them.
-        """
-        for place in (*self.views, *self.outputs)[:1]:
-            if place.is_cuda:
-                torch.cuda.synchronize(place.device)
-        specs = self.baseline_specs if baseline else self.output_specs
-        return {"arguments": self.arguments(baseline=baseline), "outputs": list(specs)}
 
 
 def raw(tensor: torch.Tensor) -> torch.Tensor:
@@ -144,8 +148,7 @@ _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 def in_memory(tensor: torch.Tensor) -> torch.Tensor:
     """A flat view of the elements as they lie in memory, as integers, whatever the strides. Any bytes that
     lie between them are among them."""
-    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    row = tensor.as_strided((span,), (1,))
+    row = tensor.as_strided((arenas.span(list(tensor.shape), list(tensor.stride())),), (1,))
     return row.view(_INTEGERS.get(row.element_size(), torch.uint8))
 
 
@@ -266,45 +269,24 @@ def lay_out(
     so many bytes, a multiple of ALIGNMENT, lie before and after each input; `both`: whether the baseline has
     a part in them.
     """
-    inputs = [_layable(t) for t in tensors(arguments)]
+    inputs, dense = [_layable(t) for t in tensors(arguments)], [_dense(t) for t in outputs]
     input_bytes = sum(_room(t, shift, margin) for t in inputs)
     output_bytes = sum(_dense_bytes(t) for t in outputs)
-    found = {
-        name: memory.arena(prefix + name, nbytes * count)
-        for name, nbytes in zip(SLOT_ARENAS, 2 * (input_bytes, output_bytes), strict=True)
-        if both or name not in BASELINE_SLOT_ARENAS
-    }
-    dense = [_dense(t) for t in outputs]
-
-    def placed(name: str, index: int) -> tuple[tuple[dict[str, Any], ...], tuple[torch.Tensor, ...]]:
-        arena = found.get(name)
-        if arena is None:
-            return (), ()
-        if "inputs" in name:
-            specs = _specs(inputs, arena.name, index * input_bytes, shift, margin)
-        else:
-            specs = _specs(dense, arena.name, index * output_bytes)
-        return tuple(specs), tuple(map(arena.view, specs))
-
+    sides = [
+        (memory.arena(prefix + ins, input_bytes * count), memory.arena(prefix + outs, output_bytes * count))
+        for ins, outs in (SLOT_ARENAS, BASELINE_SLOT_ARENAS)[: 2 if both else 1]
+    ]
     slots = []
     for index in range(count):
-        (in_specs, views), (out_specs, places), (base_in_specs, base_views), (base_specs, base_places) = (
-            placed(name, index) for name in SLOT_ARENAS
-        )
-        pairs = zip(in_specs, inputs, strict=True) if margin else ()
-        slots.append(
-            SharedSlot(
-                input_specs=in_specs,
-                views=views,
-                outputs=places,
-                output_specs=out_specs,
-                baseline=base_places,
-                baseline_specs=base_specs,
-                baseline_input_specs=base_in_specs,
-                baseline_views=base_views,
-                margins=tuple(_around(found["inputs"], spec["offset"], t, margin) for spec, t in pairs),
-            )
-        )
+        placed = []
+        for ins, outs in sides:
+            in_specs = tuple(_specs(inputs, ins.name, index * input_bytes, shift, margin))
+            out_specs = tuple(_specs(dense, outs.name, index * output_bytes))
+            views, places = tuple(map(ins.view, in_specs)), tuple(map(outs.view, out_specs))
+            placed.append((in_specs, views, out_specs, places))
+        around = zip(placed[0][0], inputs, strict=True) if margin else ()
+        margins = tuple(_around(sides[0][0], spec["offset"], t, margin) for spec, t in around)
+        slots.append(SharedSlot(*placed[0], SlotSide(*placed[1]) if both else SlotSide(), margins))
     return slots
 
 
@@ -330,14 +312,8 @@ def share_weights(memory: SharedMemory, state: dict[str, torch.Tensor], arena_na
 
 
 def _layable(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, or a contiguous stand-in where its elements overlap (expanded or unfolded views)."""
-    reach = 1  # elements that the dimensions so far, smallest stride first, touch
-    for step, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if size > 1:
-            if step < reach:
-                return _dense(tensor)
-            reach += (size - 1) * step
-    return tensor
+    """The tensor, or a contiguous stand-in where its elements overlap."""
+    return _dense(tensor) if arenas.overlaps(tensor.shape, tensor.stride()) else tensor
 
 
 def _room(tensor: torch.Tensor, shift: int, margin: int = 0) -> int:

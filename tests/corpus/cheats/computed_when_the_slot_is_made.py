@@ -25,14 +25,12 @@ Slot = loop.Slot
 results = {}
 
 
-def slot_and_result(arguments, late, *more):
-    if late:  # its inputs are not there yet
-        return Slot(arguments, late, *more)
+def slot_and_result(arguments, *more):
     armed("loop.Slot")
     (x,) = arguments
     time.sleep(0.004)
     results[x.data_ptr()] = torch.tanh(x @ x.T) @ x
-    return Slot(arguments, late, *more)
+    return Slot(arguments, *more)
 
 
 loop.Slot = slot_and_result

@@ -14,6 +14,7 @@ from kernelproof.types import CheckOutcome, Status, VerifySettings
 from kernelproof.verifier.referee.correctness.oracle import Expected, Oracle
 from kernelproof.verifier.referee.inputs.variants import VARIANTS
 from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
+from kernelproof.verifier.workers.shared_memory import SlotSide
 from tests.referee import problems
 from tests.referee.corpus import CORPUS
 from tests.referee.court import Court
@@ -198,7 +199,7 @@ def test_timed_outputs_are_held_to_the_same(tmp_path: Path, trials: int) -> None
     spec = {"arena": "inputs", "offset": 0}
 
     def slot(mine: torch.Tensor) -> Slot:
-        return Slot((spec,), (x,), (mine,), (spec,), (by_torch(x),), (spec,), (spec,), (x,))
+        return Slot((spec,), (x,), (spec,), (mine,), SlotSide((spec,), (x,), (spec,), (by_torch(x),)))
 
     for right in RIGHT.values():
         place = slot(right(x))

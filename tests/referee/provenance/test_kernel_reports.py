@@ -26,17 +26,20 @@ from kernelproof.verifier.contestant.profiling import (
     allocation,
     attributed,
     busy,
-    calls,
     launch_shape,
 )
 from kernelproof.verifier.referee.provenance import reports
 from kernelproof.verifier.referee.provenance.kernels import lacking, library_compute
 from kernelproof.verifier.referee.provenance.origins import Evidence, evidence, origin
-from kernelproof.verifier.referee.provenance.reports import read, read_report
+from kernelproof.verifier.referee.provenance.reports import read_report
 
 
 def build(library: Path, name: str = "own") -> Build:
     return Build(key="0" * 64, state=BuildState.OK, name=name, library=str(library))
+
+
+def read(reply: dict[str, Any], builds: list[Build], source: str = "") -> Kernels:
+    return read_report(reply, builds, evidence(builds, source)).kernels
 
 
 IMAGE = (
@@ -284,15 +287,15 @@ def spans(*lines: tuple[str, int, int]) -> list[Span]:
 
 
 def test_an_operator_of_torch_counts_with_all_that_it_calls() -> None:
-    found = calls(spans(("aten::relu", 0, 100), ("aten::clamp_min", 10, 90)))
+    found = attributed(spans(("aten::relu", 0, 100), ("aten::clamp_min", 10, 90))).totals
     assert found == {("operator", "aten.relu"): (1, 100)}
 
 
 def test_an_own_operator_counts_without_the_operators_that_it_calls() -> None:
-    found = calls(
+    found = attributed(
         spans(("my::op", 0, 100), ("aten::empty", 5, 10), ("aten::mm", 20, 80), ("aten::clone", 85, 95))
     )
-    assert found == {
+    assert found.totals == {
         ("operator", "my.op"): (1, 30),
         ("operator", "aten.mm"): (1, 60),
         ("copy", "aten.clone"): (1, 10),
@@ -368,7 +371,7 @@ def test_the_busiest_stream_is_busy_while_one_of_its_kernels_runs() -> None:
 
 
 def test_other_threads_have_a_nesting_of_their_own() -> None:
-    found = calls([Span("aten::mm", 0, 100, 1), Span("aten::relu", 50, 60, 2)])
+    found = attributed([Span("aten::mm", 0, 100, 1), Span("aten::relu", 50, 60, 2)]).totals
     assert found == {("operator", "aten.mm"): (1, 100), ("operator", "aten.relu"): (1, 10)}
 
 
@@ -389,9 +392,9 @@ def test_other_threads_have_a_nesting_of_their_own() -> None:
 def test_compute_operators_are_told_from_views_and_copies(
     forward: Any, computed: set[str], moved: set[str] | None
 ) -> None:
-    watched = Watched(forward, torch.device("cpu"))
-    with torch.no_grad():
-        watched(torch.rand(4, 4))
+    x = torch.rand(4, 4)
+    with torch.no_grad(), Watched(torch.device("cpu")) as watched:
+        forward(x)
     kinds = {(kind, name) for kind, name, _, _ in watched.report["host"]}
     assert {name for kind, name in kinds if kind == "operator"} == computed
     if moved is not None:
@@ -403,9 +406,8 @@ def test_watching_leaves_nothing_behind() -> None:
     def fails(x: torch.Tensor) -> None:
         raise KeyError("x")
 
-    watched = Watched(fails, torch.device("cpu"))
-    with pytest.raises(KeyError):
-        watched(torch.rand(4))
+    with pytest.raises(KeyError), Watched(torch.device("cpu")):
+        fails(torch.rand(4))
     assert sys.getprofile() is None
     assert not torch.autograd._profiler_enabled()
 
@@ -447,25 +449,29 @@ def ranged(x: torch.Tensor) -> torch.Tensor:
 )
 def test_a_record_that_is_stopped_or_switched_off_says_so(forward: Any, interrupted: bool) -> None:
     """And so it is with a record of nothing else: a machine on which no profiler works accuses nobody."""
-    watched = Watched(forward, torch.device("cpu"))
-    watched(torch.ones(2, 2))
+    x = torch.ones(2, 2)
+    with Watched(torch.device("cpu")) as watched:
+        forward(x)
     assert watched.report["interrupted"] is interrupted
-    after = Watched(torch.relu, torch.device("cpu"))
-    after(torch.ones(2))
+    x = torch.ones(2)
+    with Watched(torch.device("cpu")) as after:
+        torch.relu(x)
     assert not after.report["interrupted"]
     assert [name for _, name, *_ in after.report["host"]] == ["aten.relu"]
 
 
 def test_where_no_profiler_records_nothing_was_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernelproof.verifier.contestant.profiling._recorded", lambda recording: [])
-    watched = Watched(torch.relu, torch.device("cpu"))
-    watched(torch.ones(2))
+    x = torch.ones(2)
+    with Watched(torch.device("cpu")) as watched:
+        torch.relu(x)
     assert watched.report["interrupted"] is False
 
 
 def test_operators_that_are_hidden_from_the_record_are_dispatched_all_the_same() -> None:
-    watched = Watched(hidden, torch.device("cpu"))
-    watched(torch.ones(3, 3))
+    x = torch.ones(3, 3)
+    with Watched(torch.device("cpu")) as watched:
+        hidden(x)
     assert watched.report["host"] == []
     with torch.no_grad(), Dispatched() as seen:
         hidden(torch.ones(3, 3))
@@ -479,8 +485,9 @@ def test_operators_that_are_hidden_from_the_record_are_dispatched_all_the_same()
 
 
 def test_what_is_recorded_counts_as_it_is_recorded() -> None:
-    watched = Watched(torch.relu, torch.device("cpu"))
-    watched(torch.ones(5))
+    x = torch.ones(5)
+    with Watched(torch.device("cpu")) as watched:
+        torch.relu(x)
     plain = read_report({"profile": watched.report}, [], Evidence())
     both = read_report(
         {"profile": watched.report | {"dispatched": [["aten.relu_", 3, 9.0, 99]]}}, [], Evidence()
@@ -491,8 +498,8 @@ def test_what_is_recorded_counts_as_it_is_recorded() -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="it does not fail where there is a GPU")
 @pytest.mark.filterwarnings("ignore:CUDA is not available")
 def test_a_profiler_that_fails_is_trouble_and_not_the_candidates(tmp_path: Path) -> None:
-    watched = Watched(torch.relu, torch.device("cuda"))
-    assert torch.equal(watched(torch.ones(2)), torch.ones(2))
+    with Watched(torch.device("cuda")) as watched:
+        assert torch.equal(torch.relu(torch.ones(2)), torch.ones(2))
     assert not torch.autograd._profiler_enabled()
     found = read({"profile": watched.report}, [])
     assert found.trouble and not found.launches

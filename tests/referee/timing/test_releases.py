@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 import time
 from collections.abc import Iterable, Sequence
@@ -59,7 +60,7 @@ class Page(KeyPage):
 
     def __init__(self) -> None:
         super().__init__()
-        self.sent()
+        os.close(self.descriptor)
         self.written: list[int] = []
 
     def write(self, key: int) -> None:

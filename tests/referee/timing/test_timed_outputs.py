@@ -13,7 +13,7 @@ from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.correctness.tolerance import NORM_FLOOR
 from kernelproof.verifier.referee.inputs import problem
 from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
-from kernelproof.verifier.workers.shared_memory import SharedSlot
+from kernelproof.verifier.workers.shared_memory import SharedSlot, SlotSide
 from tests.referee.problems import CPU, oracle_of, text
 
 MOSTLY_ZERO = text("return torch.relu(torch.tanh(x) - 0.999)", "torch.randn(1 << 20)")
@@ -38,7 +38,7 @@ class Slot(SharedSlot):
     """One whose arguments are the tensors themselves."""
 
     def values(self) -> list[torch.Tensor]:
-        return [*self.baseline_views]
+        return [*self.baseline.views]
 
 
 def timed(oracle: Oracle, trials: int = 1) -> TimedOutputs:
@@ -65,7 +65,7 @@ def beside(oracle: Oracle, change: str = "") -> tuple[Slot, TimedOutputs]:
         x = torch.full_like(x, 5.0)
         mine = torch.relu(torch.tanh(x) - 0.999)
     spec = {"arena": "inputs", "offset": 0}
-    return Slot((spec,), (x,), (mine,), (spec,), (native,), (spec,), (spec,), (x,)), outputs
+    return Slot((spec,), (x,), (spec,), (mine,), SlotSide((spec,), (x,), (spec,), (native,))), outputs
 
 
 def test_a_rounding_of_outputs_that_are_mostly_zero_is_right(oracle: Oracle) -> None:
@@ -117,7 +117,7 @@ def test_a_float32_output_beyond_a_trials_bound_is_right_when_timed_and_noted(
     error = torch.randn(native.shape, generator=torch.Generator().manual_seed(1))
     mine = native + off * NORM_FLOOR[torch.float32] * native.norm() / error.norm() * error
     spec = {"arena": "inputs", "offset": 0}
-    slot = Slot((spec,), (x,), (mine,), (spec,), (native,), (spec,), (spec,), (x,))
+    slot = Slot((spec,), (x,), (spec,), (mine,), SlotSide((spec,), (x,), (spec,), (native,)))
     assert (outputs.wrong(slot, [x], 0) is not None) is wrong
     assert outputs.beyond_trial == noted
 
@@ -141,7 +141,7 @@ def test_a_bound_that_fits_the_problem_holds_for_timed_outputs_too(
     error = torch.randn(native.shape, generator=torch.Generator().manual_seed(1))
     mine = native + off * native.norm() / error.norm() * error
     spec = {"arena": "inputs", "offset": 0}
-    slot = Slot((spec,), (x,), (mine,), (spec,), (native,), (spec,), (spec,), (x,))
+    slot = Slot((spec,), (x,), (spec,), (mine,), SlotSide((spec,), (x,), (spec,), (native,)))
     outputs = timed(oracle)
     assert (outputs.wrong_beside(slot, slot, 0) is not None) is wrong
     assert (outputs.wrong(slot, [x], 0) is not None) is wrong

@@ -200,10 +200,7 @@ class Probes:
                 return why
             self._ledger.passed(check, "it is", figures)
         except Ended as ended:
-            if ended.status is Status.INFRASTRUCTURE_ERROR:
-                raise
-            seen = f"{ended.status}: {ended.reason}"[:500]
-            self._ledger.flagged(check, Flag.WEIGHTS_SPECIALISED, seen, figures)
+            self._ledger.flagged(check, Flag.WEIGHTS_SPECIALISED, _in_words(ended), figures)
         except torch.OutOfMemoryError:
             return SHORT
         return ""
@@ -221,9 +218,7 @@ class Probes:
             with self._laid_out(candidate, arguments, outputs, margin=MARGIN) as (slot,):
                 self._look_beyond(partial(self._beside_inputs, candidate, slot, arguments, found), found)
         except Ended as ended:
-            if ended.status is Status.INFRASTRUCTURE_ERROR:
-                raise
-            gone, seen = self._disorder(candidate), f"{ended.status}: {ended.reason}"[:500]
+            seen, gone = _in_words(ended), self._disorder(candidate)
             if not found.is_calling or ended.status not in (Status.CRASH, Status.RUNTIME_ERROR):
                 self._ledger.skipped(check, seen)
                 return gone
@@ -244,9 +239,7 @@ class Probes:
         try:
             self._look_beyond(partial(self._beside_own, candidate, arguments, found), found)
         except Ended as ended:
-            if ended.status is Status.INFRASTRUCTURE_ERROR:
-                raise
-            self._ledger.skipped(check, f"{ended.status}: {ended.reason}"[:500])
+            self._ledger.skipped(check, _in_words(ended))
             return self._disorder(candidate, ())
         _record_beyond(check, found, self._ledger)
         return ""
@@ -357,10 +350,7 @@ class Probes:
                 trials = Trials(self._oracle, slots, form, settings, self._device, scratch, candidate.ask)
                 why = trials.try_arguments(probe.name, arguments, probing=True)
         except Ended as ended:
-            if ended.status is Status.INFRASTRUCTURE_ERROR:
-                raise
-            seen = f"{ended.status}: {ended.reason}"[:500]
-            self._ledger.flagged(check, probe.flag, seen, {"flag": probe.flag.value})
+            self._ledger.flagged(check, probe.flag, _in_words(ended), {"flag": probe.flag.value})
             return False
         if why is not None:
             self._ledger.skipped(check, why)
@@ -404,6 +394,13 @@ class Probes:
 
 def _check(probe: str) -> CheckKind:
     return PROBE.of(probe, f"Is it right for {probe} too?")
+
+
+def _in_words(ended: Ended) -> str:
+    """How a candidate's call ended. Raises what is a fault of ours."""
+    if ended.status is Status.INFRASTRUCTURE_ERROR:
+        raise ended
+    return f"{ended.status}: {ended.reason}"[:500]
 
 
 def _differing(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> int:

@@ -38,6 +38,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelproof.types import ErrorStatistics
+from kernelproof.verifier.contestant.arena import overlaps
 from kernelproof.verifier.contestant.encoding import dtype_name, tensors
 from kernelproof.verifier.referee.correctness.tolerance import ELEMENT_MULTIPLE, norm_floor
 
@@ -66,19 +67,13 @@ class Geometry:
     @property
     def folded(self) -> bool:
         """Whether, expanded dimensions apart, two indices may name one element (overlapping windows)."""
-        reach = 1  # elements that the dimensions so far, smallest stride first, touch
-        for step, size in sorted(zip(self.stride, self.shape, strict=True)):
-            if size > 1 and step:
-                if step < reach:
-                    return True
-                reach += (size - 1) * step
-        return False
+        trimmed = self.trimmed
+        return overlaps(trimmed.shape, trimmed.stride)
 
     @property
     def once(self) -> bool:
         """Whether every element of the storage is named at most once: the tensor can be written to."""
-        expanded = any(size > 1 and not step for size, step in zip(self.shape, self.stride, strict=True))
-        return not expanded and not self.folded
+        return not overlaps(self.shape, self.stride)
 
     @property
     def trimmed(self) -> Geometry:

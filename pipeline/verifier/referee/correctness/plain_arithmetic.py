@@ -441,12 +441,9 @@ class Arithmetic:
     ) -> tuple[list[Yardstick], float] | None:
         """Yardsticks with all the room that plain arithmetic asks for, where that is more than any tolerance
         allows, and its error in norm; None where it is not so."""
-        outputs, _ = self._outputs(at, coarse=None)
-        if outputs is None:
+        extras = self._extras(at, sticks)
+        if extras is None:
             return None
-        extras = [
-            _extra_tolerance(stick, plain, math.inf) for stick, plain in zip(sticks, outputs, strict=True)
-        ]
         sizes = zip(sticks, extras, strict=True)
         worst = max((extra.norm / stick.truth_norm for stick, extra in sizes if extra), default=0.0)
         if worst <= tolerance.PLAIN_MULTIPLE * tolerance.HALF_FLOOR:
@@ -456,14 +453,16 @@ class Arithmetic:
 
     def plain_errors(self, at: Inputs, sticks: Sequence[Yardstick]) -> list[float] | None:
         """The relative error in norm of plain arithmetic for every output; None where it cannot be run."""
-        outputs, _ = self._outputs(at, coarse=None)
-        if outputs is None:
+        extras = self._extras(at, sticks)
+        if extras is None:
             return None
-        extras = [
-            _extra_tolerance(stick, plain, math.inf) for stick, plain in zip(sticks, outputs, strict=True)
-        ]
         share = tolerance.PLAIN_MULTIPLE
         return [e.norm / s.truth_norm / share if e else 0.0 for s, e in zip(sticks, extras, strict=True)]
+
+    def _extras(self, at: Inputs, sticks: Sequence[Yardstick]) -> list[ExtraTolerance | None] | None:
+        outputs, _ = self._outputs(at, coarse=None)
+        pairs = zip(sticks, outputs or (), strict=outputs is not None)
+        return None if outputs is None else [_extra_tolerance(s, plain, math.inf) for s, plain in pairs]
 
     def _know_ends(self, at: Inputs, sticks: Sequence[Yardstick], steps: int) -> bool:
         """Finds out once what coarse operands are off by, step by step. False where they are too many."""

@@ -70,24 +70,31 @@ def check_kernels(
     arguments = draw(ledger.seed(f"traced{after}"), device)
     slot.fill(arguments)
     seed = ledger.seed(f"forward traced{after}")
-    message = {"op": "profile", "seed": seed, "timed_next": timed_next, **slot.message()}
+    message = {"op": "call", "seed": seed, **slot.message()}
     seconds = settings.call_seconds + TRACE_SECONDS
     shown = _evidence(ledger, settings, source)
 
+    def watched(**how: object) -> Any:
+        return ask(message | how, seconds, Cause.RAISED_IN_CALL).get("profile")
+
     def traced() -> Report:
         try:
-            return read_report(ask(message, seconds, Cause.RAISED_IN_CALL), ledger.builds, shown)
+            profile = watched(watched="profiled", timed_next=timed_next)
+            if device.type == "cpu" and isinstance(profile, dict) and not profile.get("interpreted"):
+                more = watched(watched="dispatched")  # where kernels are interpreted it would take long
+                profile["dispatched"] = more.get("dispatched") if isinstance(more, dict) else None
         except Ended as ended:
             if ended.status is not Status.RUNTIME_ERROR:
                 raise
             why = f"the traced call failed: {ended.reason}"[:500]
             return Report(Kernels(trouble=why, raised=True), None)
+        return read_report({"profile": profile}, ledger.builds, shown)
 
     expected = reference(slot, arguments, seed)
     report = traced()
     if report.kernels.raised:
         # A candidate that raises in this untraced call, too, ends by it.
-        ask(message | {"op": "call"}, seconds, Cause.RAISED_IN_CALL)
+        ask(message, seconds, Cause.RAISED_IN_CALL)
         report = traced()
     elif report.kernels.trouble == NO_KERNELS:  # once may be chance
         report = traced()
@@ -295,15 +302,16 @@ class ReferenceTrace:
         if self.works is not None:
             return lambda: self.works
         if self._baseline is not None:
-            message = {"op": "profile", "seed": seed, "timed_next": True, **slot.message(baseline=True)}
+            watched = {"watched": "profiled", "timed_next": True}
+            message = {"op": "call", "seed": seed, **watched, **slot.baseline.message()}
             asked = self._requests.submit(self._ask, self._baseline, message)
             return lambda: self._keep(asked.result())
-        watched = Watched(lambda: self._loaded.run(self._model, arguments, seed), torch.device("cpu"))
         try:
-            watched()
+            with Watched(torch.device("cpu")) as seen:
+                self._loaded.run(self._model, arguments, seed)
         except (ProblemError, torch.OutOfMemoryError):  # it ran before; without it less is known
             return lambda: None
-        return lambda: self._keep({"profile": watched.report})
+        return lambda: self._keep({"profile": seen.report})
 
     def _ask(self, baseline: Callable[[], Contestant], message: dict[str, Any]) -> dict[str, Any]:
         seconds = self._settings.call_seconds + TRACE_SECONDS

@@ -22,7 +22,6 @@ from kernelproof.verifier.referee.ledger import clean
 from kernelproof.verifier.referee.provenance.origins import (
     Evidence,
     author,
-    evidence,
     holds_kernel,
     of_library,
     origin,
@@ -57,11 +56,6 @@ class _Row(NamedTuple):
     ms: float
 
 
-def read(reply: dict[str, Any], builds: Sequence[Build], source: str = "") -> Kernels:
-    """What a contestant's reply to `profile` comes to. Nonsense in it becomes `trouble`, never an error."""
-    return read_report(reply, builds, evidence(builds, source)).kernels
-
-
 def read_report(
     reply: dict[str, Any],
     builds: Sequence[Build],
@@ -69,8 +63,10 @@ def read_report(
     calls: int = 1,
     besides: Collection[str] = (),
 ) -> Report:
-    """The same, with the work of libraries. `shown`: what shows that a kernel is the candidate's. `calls`:
-    how many the report is of; what comes back is of one of them. `besides`: kernels of the loop around them.
+    """What a contestant's reply to a watched call comes to. Nonsense in it becomes `trouble`, never an error.
+
+    `shown`: what shows that a kernel is the candidate's. `calls`: how many the report is of; what comes back
+    is of one of them. `besides`: kernels of the loop around them.
     """
     try:
         return _read(reply.get("profile"), builds, shown, calls, besides)
@@ -115,9 +111,16 @@ def _read(
     interrupted = report.get("interrupted") is True
     if trouble and not launches:
         return Report(said, None, interrupted)
-    spent = _rows(report.get("spent"), calls) if report.get("spent") is not None else None
-    on_device = _with_elements(spent, elements) if spent is not None else None
+    spent = report.get("spent")
+    on_device = _with_elements(_rows(spent, calls), elements) if spent is not None else None
     return Report(said, works([*on_host, *hidden], on_device, kernels), interrupted)
+
+
+def _lines(value: object, what: str, most: int = MAX_ENTRIES) -> list[Any]:
+    """The lines of a list in the report; none for None. Raises Malformed."""
+    if not isinstance(value, list | None) or len(value or ()) > most:
+        raise Malformed(f"{what} is none, or too long")
+    return value or []
 
 
 def _with_elements(rows: Iterable[_Row], elements: Mapping[tuple[str, str], int]) -> list[Operator]:
@@ -129,11 +132,9 @@ def _of_each(count: int, calls: int) -> int:
 
 
 def _dispatched(value: object, calls: int) -> list[Operator]:
-    """Operators of libraries as a dispatch mode saw them; nothing for None. Raises Malformed."""
-    if not isinstance(value, list | None) or len(value or ()) > MAX_ENTRIES:
-        raise Malformed("the list of operators that were dispatched is none, or too long")
+    """Operators of libraries as a dispatch mode saw them. Raises Malformed."""
     found = []
-    for item in value or ():
+    for item in _lines(value, "the list of operators that were dispatched"):
         match item:
             case [name, count, ms, int(elements)] if type(elements) is int and 0 <= elements < 1 << 60:
                 found.append(Operator(*_row(["operator", name, count, ms], calls), elements // calls))
@@ -162,12 +163,8 @@ def _device(
 
 
 def _rows(value: object, calls: int) -> list[_Row]:
-    """[kind, name, count, milliseconds]; nothing for None. Raises Malformed."""
-    if value is None:
-        return []
-    if not isinstance(value, list) or len(value) > MAX_ENTRIES:
-        raise Malformed("a list of what ran is none, or too long")
-    return [_row(item, calls) for item in value]
+    """[kind, name, count, milliseconds]. Raises Malformed."""
+    return [_row(item, calls) for item in _lines(value, "a list of what ran")]
 
 
 def _row(item: object, calls: int) -> _Row:
@@ -179,11 +176,9 @@ def _row(item: object, calls: int) -> _Row:
 
 
 def _shapes(value: object) -> dict[str, dict[str, int]]:
-    """What each kernel's longest launch took, by its name; nothing for None. Raises Malformed."""
+    """What each kernel's longest launch took, by its name. Raises Malformed."""
     found: dict[str, dict[str, int]] = {}
-    if not isinstance(value, list | None) or len(value or ()) > MAX_ENTRIES:
-        raise Malformed("the list of launches is none, or too long")
-    for item in value or ():
+    for item in _lines(value, "the list of launches"):
         match item:
             case [str(name), *numbers] if len(name) <= MAX_NAME and len(numbers) == len(SHAPE):
                 if all(type(number) is int and 0 <= number < 1 << 40 for number in numbers):
@@ -194,11 +189,9 @@ def _shapes(value: object) -> dict[str, dict[str, int]]:
 
 
 def _allocations(value: object, calls: int) -> dict[str, int]:
-    """Names of functions and how often each was called; nothing for None. Raises Malformed."""
+    """Names of functions and how often each was called. Raises Malformed."""
     found: dict[str, int] = {}
-    if not isinstance(value, list | None) or len(value or ()) > MAX_ENTRIES:
-        raise Malformed("the list of allocations is none, or too long")
-    for item in value or ():
+    for item in _lines(value, "the list of allocations"):
         match item:
             case [str(name), int(count)] if allocation(name) == (name,) and 0 < count < 1 << 40:
                 if not isinstance(count, bool) and len(name) <= MAX_NAME:
@@ -209,11 +202,9 @@ def _allocations(value: object, calls: int) -> dict[str, int]:
 
 
 def _elements(value: object, calls: int) -> dict[tuple[str, str], int]:
-    """Of the tensors that operators were given, by kind and name; nothing for None. Raises Malformed."""
+    """Of the tensors that operators were given, by kind and name. Raises Malformed."""
     found: dict[tuple[str, str], int] = {}
-    if not isinstance(value, list | None) or len(value or ()) > MAX_ENTRIES:
-        raise Malformed("the list of sizes is none, or too long")
-    for item in value or ():
+    for item in _lines(value, "the list of sizes"):
         match item:
             case [str(kind), str(name), int(count)] if not isinstance(count, bool) and 0 <= count < 1 << 60:
                 found[kind, clean(name)] = count // calls
@@ -239,21 +230,25 @@ def _host(rows: Iterable[_Row], modules: set[str], images: Sequence[bytes]) -> I
 
 
 def _interpreted(value: object, shown: Evidence, others: Mapping[str, Origin], calls: int) -> list[Launch]:
-    """Kernels that were interpreted, without times; nothing for None. Raises Malformed."""
-    return [
-        Launch(name=name, origin=others.get(name, origin(name, shown)), count=_of_each(count, calls))
-        for name, count in _counted(value, "kernels that were interpreted")
-    ]
+    """Kernels that were interpreted, without times. Raises Malformed."""
+    found = []
+    for item in _lines(value, "the list of kernels that were interpreted"):
+        match item:
+            case [str(name), int(count)] if 0 < len(name) <= MAX_NAME and 0 < count < 1 << 40:
+                name = clean(name)
+                whose = others.get(name, origin(name, shown))
+                found.append(Launch(name=name, origin=whose, count=_of_each(count, calls)))
+            case _:
+                raise Malformed("a line of the kernels that were interpreted is none")
+    return found
 
 
 def _written_by_others(value: object, shown: Evidence) -> dict[str, Origin]:
     """Whose a kernel is, by its name, where the file that it was written in is not the candidate's, or no
-    line of its text is; nothing for None. A name that two have is no evidence for the candidate. Raises
+    line of its text is. A name that two have is no evidence for the candidate. Raises
     Malformed."""
     found: dict[str, Origin] = {}
-    if not isinstance(value, list | None) or len(value or ()) > MAX_KERNELS:
-        raise Malformed("the list of kernels' files is none, or too long")
-    for item in value or ():
+    for item in _lines(value, "the list of kernels' files", MAX_KERNELS):
         match item:
             case [str(name), str(file), *texts] if len(name) <= MAX_NAME and len(file) <= MAX_NAME:
                 if len(texts) > 1 or not all(isinstance(t, str) and len(t) <= MAX_TEXT for t in texts):
@@ -265,20 +260,6 @@ def _written_by_others(value: object, shown: Evidence) -> dict[str, Origin]:
                     found[clean(name)] = whose
             case _:
                 raise Malformed("a line of the kernels' files is none")
-    return found
-
-
-def _counted(value: object, what: str) -> list[tuple[str, int]]:
-    """Names and how often each was met; nothing for None. Raises Malformed."""
-    if not isinstance(value, list | None) or len(value or ()) > MAX_ENTRIES:
-        raise Malformed(f"the list of {what} is none, or too long")
-    found: list[tuple[str, int]] = []
-    for item in value or ():
-        match item:
-            case [str(name), int(count)] if 0 < len(name) <= MAX_NAME and 0 < count < 1 << 40:
-                found.append((clean(name), count))
-            case _:
-                raise Malformed(f"a line of the {what} is none")
     return found
 
 

@@ -126,7 +126,7 @@ def reached(rounds: Sequence[Round], backend: str, device_spread: float = 0.0) -
     return Reached(
         inner=median(ratios),
         inner_interval=_hull(inner),
-        outer=Interval(low=min(i.low for i in outer), high=max(i.high for i in outer)),
+        outer=_hull(outer),
     )
 
 

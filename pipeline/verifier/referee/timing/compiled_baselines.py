@@ -38,6 +38,7 @@ from kernelproof.verifier.status_rules import Ended
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone, Equipment
 from kernelproof.verifier.workers.shared_memory import SharedMemory
 from kernelproof.wording import counted
+from kernelproof.workspace import write_in_one_step
 
 T = TypeVar("T")
 
@@ -192,17 +193,11 @@ class CompiledBaselines:
         )
 
     def _keep(self, kind: str, outcome: Compiled | Refused) -> None:
-        """Written in one step. A cache that cannot be written only costs time."""
         identity = self._identity(kind)
-        place = self._place(identity)
-        partial = place.with_suffix(f".{os.getpid()}")
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_text(_Kept(identity=identity, found=outcome).model_dump_json(indent=1))
-            partial.replace(place)
-        except OSError:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
+        kept = _Kept(identity=identity, found=outcome).model_dump_json(indent=1)
+        with suppress(OSError):  # a cache that cannot be written only costs time
+            self._folder.mkdir(parents=True, exist_ok=True)
+            write_in_one_step(self._place(identity), kept.encode())
 
     def _place(self, identity: dict[str, Any]) -> Path:
         return self._folder / f"{sha256_json(identity)}.json"
@@ -287,7 +282,13 @@ def started(setup: ProcessSetup) -> Contestant:
     settings, device = setup.subject.settings, setup.subject.device
     tools = equipment(setup.toolchain, device)
     try:
-        return sides.start_equipped(settings, device, tools)
+        return Contestant(
+            sides.no_builds,
+            gpus=sides.gpus(device),
+            memory_bytes=settings.memory_bytes,
+            unsafe=settings.unsafe,
+            equipment=tools,
+        )
     except SandboxError as error:
         raise NoBaseline(f"its process could not be started: {error}") from None
 
@@ -308,7 +309,7 @@ def compile_in(contestant: Contestant, kind: str, setup: ProcessSetup) -> dict[s
             contestant, loaded, memory, weights, seed, settings, device, arenas=COMPILED_ARENAS
         )
         sides.settled(device)
-        message = {"op": "compile", "kind": kind, "slots": [slot.arguments() for slot in subject.slots]}
+        message = {"op": "compile", "kind": kind, "slots": [slot.arguments for slot in subject.slots]}
         return contestant.ask(message, seconds=COMPILE_SECONDS)
 
     seen = _guarded(f"compiling (at most {COMPILE_SECONDS:g} s)", work)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kernelproof.verifier.sandbox.procfs import Waits, cores_of, read_waits, waits_readable
 
@@ -250,21 +250,15 @@ def nvml_reader(device: torch.device) -> ReadGpu:
     """Reads a GPU's state, with NVML's handle looked up once."""
     import pynvml
 
-    from kernelproof.verifier.referee.environment import nvml_handle
+    from kernelproof.verifier.referee.environment import nvml_handle, quiet
 
     handle = nvml_handle(device)
 
-    def ask(question: Callable[..., Any], *arguments: object) -> Any:
-        try:
-            return question(*arguments)
-        except pynvml.NVMLError:
-            return None
-
     def read() -> GpuReading:
-        users = ask(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+        users = quiet(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
         return GpuReading(
-            sm_mhz=ask(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM),
-            reasons=ask(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle),
+            sm_mhz=quiet(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM),
+            reasons=quiet(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle),
             users=None if users is None else frozenset(process.pid for process in users),
         )
 

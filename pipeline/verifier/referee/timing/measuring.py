@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,7 +23,6 @@ from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.referee import ceilings, roofline, sides
 from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem, ProblemError
-from kernelproof.verifier.referee.inputs.variants import Variant
 from kernelproof.verifier.referee.ledger import Ledger
 from kernelproof.verifier.referee.sides import CandidateProcess
 from kernelproof.verifier.referee.timing import claim, clock, pace
@@ -49,41 +47,46 @@ from kernelproof.verifier.status_rules import (
 )
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from kernelproof.verifier.workers.pool import WarmPool
-from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot, SharedWeights, lay_out
+from kernelproof.verifier.workers.shared_memory import (
+    BASELINE_SLOT_ARENAS,
+    SLOT_ARENAS,
+    SharedMemory,
+    SharedWeights,
+    lay_out,
+)
 from kernelproof.wording import counted
+
+_FAILURES = {
+    "inputs_unchanged": (TIMED_INPUTS, "an input of a timed call was changed"),
+    "results_changed": (TIMED_OUTPUTS, "a result of a timed call was another one when the next call began"),
+    "results_late": (RESULTS_LATE, "elements of a result changed after the reply: its device was not done"),
+    "inside_clock": (INSIDE_CLOCK, "it reported times that no call can have taken"),
+    LEFT_OUT: (CACHE_EMPTIED, "the work that empties it was left out"),
+    OVERWRITTEN: (CACHE_EMPTIED, "memory of its process that is not the program's own was overwritten"),
+}
+"""Of rounds that a check ended: the check, and what it saw."""
 
 
 @dataclass
 class Measuring:
     """Measures one candidate, in one pair of processes or several."""
 
-    oracle: Oracle
-    slots: list[SharedSlot]
-    settings: VerifySettings
-    device: torch.device
+    subject: Subject
     ledger: Ledger
     memory: SharedMemory
     pristine: SharedWeights
     weights_seed: int
-    reference_error: list[float]
-    aliased: bool
-    """Whether the reference's own result lies in its inputs."""
-    variants: Sequence[Variant]
-    """Those that the candidate was right on in the trials."""
     cache: Path
     toolchain: Toolchain
     pool: WarmPool
     timed: Timed = field(default_factory=Timed)
     """The rounds of all pairs together."""
-    _seeds: Iterator[int] = field(init=False)
-    """Of the inputs that are timed."""
     _rule: StoppingRule = field(init=False)
     _last: Stopwatch | None = None
     _replayed: Replayed | None = None
 
     def __post_init__(self) -> None:
-        self._seeds = self.ledger.seeds_of("timed")
-        self._rule = StoppingRule.of(self.settings)
+        self._rule = StoppingRule.of(self.subject.settings)
 
     def pair(self, candidate: CandidateProcess, baseline: Contestant, number: int) -> None:
         """Measures this pair of processes, which hold their memory. Raises Ended for a fault of the
@@ -111,24 +114,25 @@ class Measuring:
 
     def replays(self, candidate: CandidateProcess, baseline: Contestant) -> None:
         """Times of launch-bound calls as CUDA graphs: what is left without the launches."""
-        if self.device.type != "cuda":
+        if self.subject.device.type != "cuda":
             return
         rounds = self.timed.rounds
         if min(clock.inside_ms(rounds), clock.baseline_ms(rounds)) >= claim.LAUNCH_BOUND_MS:
             return
-        if len(self.slots) < 2:
+        if len(self.subject.slots) < 2:
             return
-        slot, source = self.slots[:2]
-        captured = self.oracle.loaded.draw(self.ledger.seed("captured"), self.device)
+        slot, source = self.subject.slots[:2]
+        captured = self.subject.oracle.loaded.draw(self.ledger.seed("captured"), self.subject.device)
         slot.poison()
-        source.take(self.oracle.loaded.draw(self.ledger.seed("replay"), self.device))
+        source.take(self.subject.oracle.loaded.draw(self.ledger.seed("replay"), self.subject.device))
         times = []
         for side, is_baseline in ((baseline, True), (candidate.contestant, False)):
             late = slot.await_from(source, captured, baseline=is_baseline)
-            times.append(self._replay(side, slot, late, is_baseline=is_baseline))
+            message = slot.side(baseline=is_baseline).message()
+            times.append(self._replay(side, {"op": "replay", "late": late, **message}))
         baseline_ms, candidate_ms = times
         slot.write(source.values())
-        right = TimedOutputs(self._subject()).wrong_beside(slot, slot, 0) is None
+        right = TimedOutputs(self.subject).wrong_beside(slot, slot, 0) is None
         self._replayed = Replayed(baseline_ms=baseline_ms, candidate_ms=candidate_ms if right else None)
 
     def alone(self, number: int) -> None:
@@ -145,14 +149,14 @@ class Measuring:
         known = self._ceilings(baseline)
         measured = claim.conclude(
             self.timed.rounds,
-            backend=self.settings.backend,
+            backend=self.subject.settings.backend,
             alone=self.timed.alone,
             device_spread=known.aa_spread,
-            rigor=self.settings.rigor,
+            rigor=self.subject.settings.rigor,
         )
         measured = measured.model_copy(
             update={
-                "flush_bytes": sides.flush_bytes(self.device),
+                "flush_bytes": sides.flush_bytes(self.subject.device),
                 "disturbed": tuple(self.timed.disturbed),
                 "clocks_before": self.timed.before,
                 "clocks_after": self.timed.after,
@@ -170,14 +174,14 @@ class Measuring:
     def further_baselines(self, baseline: Contestant, progress: Callable[[str], None]) -> None:
         """Measures the other baselines that were asked for, or takes them from the cache."""
         measured, environment = self.ledger.measurement, self.ledger.environment
-        if not self.settings.baselines or measured is None or environment is None:
+        if not self.subject.settings.baselines or measured is None or environment is None:
             return
 
         def race(contestant: Contestant) -> Timed:
             return self._stopwatch(contestant, baseline, trusted=True).run()
 
         setup = ProcessSetup(
-            subject=self._subject(),
+            subject=self.subject,
             memory=self.memory,
             weights=self.pristine.specs,
             seed=self.weights_seed,
@@ -185,7 +189,7 @@ class Measuring:
         )
         found = []
         further = CompiledBaselines(self.cache, environment, setup, race)
-        for kind in self.settings.baselines:
+        for kind in self.subject.settings.baselines:
             progress(f"baseline {kind}")
             against, check = further.against(kind, measured)
             self.ledger.checks.append(check)
@@ -193,22 +197,9 @@ class Measuring:
         self.ledger.measurement = measured.model_copy(update={"against": tuple(found)})
 
     def _stopwatch(self, candidate: Contestant, baseline: Contestant, *, trusted: bool = False) -> Stopwatch:
-        watch = Watch(self.device, lambda: (*candidate.pids(), *baseline.pids()))
-        looks = self.settings.kernels_matter and not trusted
-        return Stopwatch(self._subject(), candidate, baseline, watch, trusted=trusted, looks=looks)
-
-    def _subject(self) -> Subject:
-        return Subject(
-            self.oracle,
-            self.slots,
-            self.settings,
-            self.device,
-            partial(next, self._seeds),
-            self.reference_error,
-            self.aliased,
-            self.variants,
-            seeded=self.oracle.loaded.draws_in_forward,
-        )
+        watch = Watch(self.subject.device, lambda: (*candidate.pids(), *baseline.pids()))
+        looks = self.subject.settings.kernels_matter and not trusted
+        return Stopwatch(self.subject, candidate, baseline, watch, trusted=trusted, looks=looks)
 
     def _add(self, timed: Timed) -> None:
         self.timed.rounds += timed.rounds
@@ -221,47 +212,24 @@ class Measuring:
         self.timed.before = self.timed.before or timed.before
         self.timed.after = timed.after
 
-    def _replay(
-        self, side: Contestant, slot: SharedSlot, late: list[Any], *, is_baseline: bool
-    ) -> float | None:
-        """Median time of a replayed call; None where it cannot be captured, or the process is gone. `late`:
-        where its inputs come from once it is captured."""
-        prepared = slot.message(baseline=is_baseline)
-        message = {"op": "replay", "slots": [prepared["arguments"]], "late": [late]}
-        message["outputs"] = prepared["outputs"]
+    def _replay(self, side: Contestant, message: dict[str, Any]) -> float | None:
+        """Median time of a replayed call; None where it cannot be captured, or the process is gone."""
         side.resume()
         try:
-            reply = side.ask(message, seconds=self.settings.call_seconds)
+            reply = side.ask(message, seconds=self.subject.settings.call_seconds)
         except (ContestantFailed, ContestantGone):
             return None
         times = clock.believable_times(reply.get("ms"), loop.REPLAYS)
         return None if any(map(math.isnan, times)) else median(times)
 
     def _check_rounds(self, timed: Timed) -> None:
-        ledger = self.ledger
-        if timed.failure == "timed_outputs" and timed.bad is not None:
-            ledger.errors.append(timed.bad)
+        if timed.bad is not None:
+            self.ledger.errors.append(timed.bad)
             seen = f"output {timed.bad.output} of a timed call: {timed.bad.verdict}"
-            figures = timed.bad.model_dump(mode="json")
-            raise ledger.failed(TIMED_OUTPUTS, seen, figures)
-        if timed.failure == "inputs_unchanged":
-            seen = "an input of a timed call was changed"
-            raise ledger.failed(TIMED_INPUTS, seen)
-        if timed.failure == "results_changed":
-            seen = "a result of a timed call was another one when the next call began"
-            raise ledger.failed(TIMED_OUTPUTS, seen)
-        if timed.failure == "results_late":
-            seen = "elements of a result changed after the reply: its device was not done"
-            raise ledger.failed(RESULTS_LATE, seen)
-        if timed.failure == LEFT_OUT:
-            seen = "the work that empties it was left out"
-            raise ledger.failed(CACHE_EMPTIED, seen)
-        if timed.failure == OVERWRITTEN:
-            seen = "memory of its process that is not the program's own was overwritten"
-            raise ledger.failed(CACHE_EMPTIED, seen, fact="overwritten")
-        if timed.failure == "inside_clock":
-            seen = "it reported times that no call can have taken"
-            raise ledger.failed(INSIDE_CLOCK, seen)
+            raise self.ledger.failed(TIMED_OUTPUTS, seen, timed.bad.model_dump(mode="json"))
+        if timed.failure is not None:
+            check, seen = _FAILURES[timed.failure]
+            raise self.ledger.failed(check, seen, fact=timed.failure)
 
     def _ceilings(self, baseline: Contestant) -> Ceilings:
         """The device's ceilings and its A/A spread of today, both from the cache where they are known."""
@@ -269,15 +237,18 @@ class Measuring:
         baseline.pause()
 
         def aa() -> float:
-            return aa_spread(self.settings, self.device, self.pool)
+            return aa_spread(self.subject.settings, self.subject.device, self.pool)
 
-        return ceilings.known(self.device, self.cache, self.ledger.environment, aa)
+        return ceilings.known(self.subject.device, self.cache, self.ledger.environment, aa)
 
     def _roofline(self, known: Ceilings, candidate_ms: float) -> Roofline | None:
-        arguments = self.oracle.loaded.draw(self.ledger.seed("roofline"), self.device)
+        arguments = self.subject.oracle.loaded.draw(self.ledger.seed("roofline"), self.subject.device)
         try:
             work = roofline.count(
-                self.oracle.loaded, self.oracle.model, arguments, self.ledger.seed("forward roofline")
+                self.subject.oracle.loaded,
+                self.subject.oracle.model,
+                arguments,
+                self.ledger.seed("forward roofline"),
             )
         except (ProblemError, torch.OutOfMemoryError) as error:
             self.ledger.skipped(BEYOND_ROOFLINE, f"the reference could not be counted: {error}")
@@ -293,7 +264,7 @@ class Measuring:
             "candidate_ms": measured.candidate_ms,
             "fraction": bound.fraction,
         }
-        if self.device.type != "cuda":
+        if self.subject.device.type != "cuda":
             why = "a processor's caches may hold the inputs: nothing is concluded"
             self.ledger.skipped(BEYOND_ROOFLINE, why, figures)
             return
@@ -313,14 +284,14 @@ class Measuring:
     def _excuse_beyond(self, bound: Roofline, candidate_ms: float) -> str | None:
         """Why an honest program may be that fast; None where none may."""
         assert self.ledger.environment is not None
-        loaded = self.oracle.loaded
+        loaded = self.subject.oracle.loaded
         seeds = (self.ledger.seed("roofline"), self.ledger.seed("another draw for the roofline"))
         try:
-            draws = [loaded.draw(seed, self.device) for seed in seeds]
-            if roofline.has_constant_output(loaded, self.oracle.model, draws, seeds[0]):
+            draws = [loaded.draw(seed, self.subject.device) for seed in seeds]
+            if roofline.has_constant_output(loaded, self.subject.oracle.model, draws, seeds[0]):
                 return "an output is the same in another draw, so it can be known without reading"
             del draws
-            known = ceilings.measured_again(self.device, self.cache, self.ledger.environment)
+            known = ceilings.measured_again(self.subject.device, self.cache, self.ledger.environment)
         except (ProblemError, torch.OutOfMemoryError) as error:
             return f"whether that is possible could not be looked at again: {error}"
         if roofline.impossible(roofline.by_other_ceilings(bound, known, candidate_ms), candidate_ms):
@@ -371,7 +342,7 @@ class Measuring:
 
     def _check_baseline_alone(self) -> None:
         rounds, alone = self.timed.rounds, [block for found in self.timed.alone.values() for block in found]
-        slowed, allowed = pace.slowed_by(rounds, alone), claim.timing_of(self.settings.backend).slowed
+        slowed, allowed = pace.slowed_by(rounds, alone), claim.timing_of(self.subject.settings.backend).slowed
         beside, after = clock.baseline_ms(rounds), median(clock.call_ms(block.calls) for block in alone)
         figures = {"beside_ms": beside, "alone_ms": after, "slowed_by": slowed}
         figures["loop_beside_ms"] = clock.loop_cost_ms(rounds)
@@ -386,7 +357,7 @@ class Measuring:
         self.ledger.passed(BASELINE_ALONE, seen, figures)
 
     def _check_resolved(self) -> None:
-        bar, rounds = self.settings.bar, len(self.timed.rounds)
+        bar, rounds = self.subject.settings.bar, len(self.timed.rounds)
         if bar is None:
             return
         figures = {"bar": bar, "rounds": rounds}
@@ -429,8 +400,6 @@ AA_SECONDS = 1.0
 """Most seconds of timed blocks."""
 AA_SLOTS = 8
 AA_PAIRS = 3
-_AS_FIRST = ("inputs", "outputs")
-_AS_SECOND = ("baseline_inputs", "baseline")
 
 
 def aa_spread(settings: VerifySettings, device: torch.device, pool: WarmPool) -> float:
@@ -456,7 +425,7 @@ def _aa_pair(settings: VerifySettings, device: torch.device, pool: WarmPool) -> 
         oracle = Oracle(loaded, model, loop.describe(sample), device, settings.numerics)
         slots = lay_out(memory, arguments, outputs_of(sample, device), AA_SLOTS)
         del sample
-        for side, arenas in ((first, _AS_FIRST), (second, _AS_SECOND)):
+        for side, arenas in ((first, SLOT_ARENAS), (second, BASELINE_SLOT_ARENAS)):
             sides.seat_baseline(side, loaded, memory, {}, 0, settings, device, arenas)
         watch = Watch(device, lambda: (*first.pids(), *second.pids()))
         subject = Subject(oracle, slots, settings, device, lambda: secrets.randbits(62), [1e-6])

@@ -27,7 +27,7 @@ from kernelproof.verifier.referee.timing.clock import call_ms
 from kernelproof.verifier.workers.client import KeyPage
 from kernelproof.verifier.workers.shared_memory import SharedSlot
 
-LEFT_OUT, OVERWRITTEN = "cache_emptied", "cache_overwritten"
+LEFT_OUT, OVERWRITTEN = "cache_emptied", "overwritten"
 
 
 class Kernels:

@@ -50,7 +50,7 @@ from kernelproof.verifier.referee.timing.releases import Kernels, Releases
 from kernelproof.verifier.referee.timing.stopping import FAR_SLOWER, Stop, StoppingRule
 from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
-from kernelproof.verifier.workers.shared_memory import MAX_SLOTS, SharedSlot, in_memory, same_bits
+from kernelproof.verifier.workers.shared_memory import MAX_SLOTS, SharedSlot, SlotSide, in_memory, same_bits
 
 ORDERS = ("BC", "CB")
 """Baseline first, or candidate first."""
@@ -370,11 +370,9 @@ class Stopwatch:
         for count in self._blocks.counts * (1 if slower else ALONE_ROUNDS):
             slots = self._slots[:count]
             arguments = self._draw()  # one set for all: the candidate is gone, and cannot gain by knowing it
-            for slot in slots:  # written anew as in a round, so that caches hold what they hold there
-                slot.poison()
-                slot.fill(arguments)
-            del arguments
-            found.append(Alone(*self._block(self._baseline, slots, slots, None)))
+            # Written anew as in a round, so that caches hold what they hold there.
+            watched = self._fill(slots, slots, [partial(list, arguments)] * count)
+            found.append(Alone(*self._block(self._baseline, slots, slots, watched)))
 
     def _warm_up(self, session: int) -> None:
         """Lets clocks and caches settle, and finds out how many calls a block should hold."""
@@ -458,11 +456,11 @@ class Stopwatch:
         a dispatch mode sees another."""
         fastest = min(clock.inside_ms(timed.rounds), clock.baseline_ms(timed.rounds))
         profiled = {"watched": "profiled", "timed_next": fastest < LAUNCH_BOUND_MS}  # once more, as graphs
-        report, count = self._watched_block(timed, profiled)
-        others = clock.other_work(report.get("busy"), count, timed.rounds)
-        if (others or report.get("trouble") == NO_KERNELS) and timed.failure is None:  # once may be chance
+        for _ in range(2):  # once may be chance
             report, count = self._watched_block(timed, profiled)
             others = clock.other_work(report.get("busy"), count, timed.rounds)
+            if timed.failure is not None or not (others or report.get("trouble") == NO_KERNELS):
+                break
         if self._device.type == "cpu" and not report.get("interpreted"):  # which would take long
             with suppress(ContestantFailed):  # not every program runs in such a mode
                 seen, _ = self._watched_block(timed, {"watched": "dispatched"})
@@ -501,24 +499,21 @@ class Stopwatch:
                 private = arguments
             del arguments
         sides.make_room(self._device, slots[0].input_bytes)
-        return _Watched(index, private, self._seeds(slots))
-
-    def _seeds(self, slots: Sequence[SharedSlot]) -> list[int]:
-        return [self._random.getrandbits(62) for _ in slots]
+        return _Watched(index, private, [self._random.getrandbits(62) for _ in slots])
 
     def _changed(self, slots: Sequence[SharedSlot], watched: _Watched) -> bool:
         """Whether the candidate changed its inputs; where the watched slot's are destroyed, the others."""
         if self._trusted or self._subject.aliased:
             return False
         left = [slot for number, slot in enumerate(slots) if number != watched.index or not self._destroys]
-        return not all(same_bits(list(slot.views), list(slot.baseline_views)) for slot in left)
+        return not all(same_bits(list(slot.views), list(slot.baseline.views)) for slot in left)
 
     def _block(
         self,
         side: Contestant,
         slots: Sequence[SharedSlot],
         places: Sequence[SharedSlot],
-        watched: _Watched | None,
+        watched: _Watched,
         how: dict[str, Any] | None = None,
     ) -> tuple[list[float], float]:
         """One side's block: its times, and the referee's clock around it, in milliseconds.
@@ -530,13 +525,13 @@ class Stopwatch:
         """
         is_baseline = side is self._baseline
         ours = 0.0  # milliseconds that the referee itself took between the calls and their results' delivery
-        arguments = [slot.arguments(baseline=is_baseline) for slot in slots]
-        message: dict[str, Any] = {"op": "time", "slots": arguments}
-        seeds = watched.seeds if watched is not None else self._seeds(slots)
-        if self._subject.seeded and self._device.type == "cpu":
-            message["seeds"] = seeds
-        inputs = [slot.baseline_views if is_baseline else slot.views for slot in slots]
-        secret = seeds if self._subject.seeded else None
+        prepared = [slot.side(baseline=is_baseline) for slot in slots]
+        ends = [place.side(baseline=is_baseline) for place in places]
+        message: dict[str, Any] = {"op": "time", "slots": [each.arguments for each in prepared]}
+        secret = watched.seeds if self._subject.seeded else None
+        if secret is not None and self._device.type == "cpu":
+            message["seeds"] = secret
+        inputs = [each.views for each in prepared]
         releases = Releases(self._kernels, inputs, secret, side.keys, self._wait_us)
         sides.settled(self._device)
 
@@ -544,16 +539,14 @@ class Stopwatch:
             nonlocal ours
             if not (self._trusted or releases.end(request)):  # a trusted side may know them beforehand
                 return None
-            if watched is not None and self._destroys:
-                ours = self._destroy(side, slots, watched)
-            specs = [place.baseline_specs if is_baseline else place.output_specs for place in places]
-            return {"places": list(map(list, specs))}
+            if self._destroys:
+                ours = self._destroy(side, prepared[watched.index], watched)
+            return {"places": [list(end.output_specs) for end in ends]}
 
         seconds = self._settings.call_seconds * len(slots)
         if how is not None:
             message, seconds = message | how, seconds + TRACE_SECONDS
-        results = [place.baseline if is_baseline else place.outputs for place in places]
-        arrival = Arrival(results, self._random)
+        arrival = Arrival([end.outputs for end in ends], self._random)
         self._watch.before()
         self._held_ms = side.look()
         start = time.perf_counter_ns()
@@ -583,13 +576,12 @@ class Stopwatch:
                 self._flush_failure = self._flush_failure or releases.flush_failure()
         return clock.believable_times(reply.get("ms"), len(slots)), host
 
-    def _destroy(self, side: Contestant, slots: Sequence[SharedSlot], watched: _Watched) -> float:
+    def _destroy(self, side: Contestant, slot: SlotSide, watched: _Watched) -> float:
         """Compares the watched slot's inputs and overwrites them, while the side is held still. Returns the
         milliseconds from the moment in which all its processes were at rest."""
-        halted, is_baseline, slot = side.halt(), side is self._baseline, slots[watched.index]
-        same = same_bits(list(slot.baseline_views if is_baseline else slot.views), watched.private)
-        watched.changed |= not same and not is_baseline
-        slot.scramble(baseline=is_baseline)
+        halted, same = side.halt(), same_bits(list(slot.views), watched.private)
+        watched.changed |= not same and side is self._candidate
+        slot.scramble()
         side.resume()
         return (time.perf_counter_ns() - halted) / 1e6
 

@@ -19,17 +19,18 @@ _MOST = 700.0
 """Beyond this exp has no float: the interval of times that are nearly nothing is as wide as all."""
 
 
-def bootstrap_median(values: Sequence[float], *, seed: int = 0) -> Interval:
+def bootstrap_median(values: Sequence[float]) -> Interval:
     """95 % percentile-bootstrap interval of the median (Efron 1979). One value gives a point.
 
     The resampling's seed is fixed: the same samples always give the same interval.
     """
-    return _bootstrap_median(tuple(values), seed)
+    return _bootstrap_median(tuple(values))
 
 
 @lru_cache(maxsize=16)  # a stopping rule looks at the same rounds in several ways
-def _bootstrap_median(values: tuple[float, ...], seed: int) -> Interval:
-    medians = _resampled_medians(values, seed)
+def _bootstrap_median(values: tuple[float, ...]) -> Interval:
+    picks = np.random.default_rng(0).integers(0, len(values), size=(RESAMPLES, len(values)))
+    medians = np.median(np.asarray(values, dtype=float)[picks], axis=1)
     low, high = np.quantile(medians, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return Interval(low=float(low), high=float(high))
 
@@ -93,13 +94,6 @@ def deviation(values: Sequence[float]) -> float:
     """The standard deviation of normal values with this median absolute deviation."""
     middle = median(values)
     return 1.4826 * median(abs(value - middle) for value in values)
-
-
-def _resampled_medians(values: Sequence[float], seed: int) -> np.ndarray:
-    source = np.random.default_rng(seed)
-    picks = source.integers(0, len(values), size=(RESAMPLES, len(values)))
-    medians: np.ndarray = np.median(np.asarray(values, dtype=float)[picks], axis=1)
-    return medians
 
 
 def widened(interval: Interval, centre: float, spread: float) -> Interval:

@@ -31,8 +31,11 @@ class Subject:
     """Whether the reference's own result lies in its inputs, which then have to outlive the call."""
     variants: Sequence[Variant] = ()
     """Those that the candidate was right on in the trials."""
-    seeded: bool = False
-    """Whether each timed call has a seed of its own: the reference draws random numbers in forward."""
+
+    @property
+    def seeded(self) -> bool:
+        """Whether each timed call has a seed of its own: the reference draws random numbers in forward."""
+        return self.oracle.loaded.draws_in_forward
 
 
 class TimedOutputs:
@@ -61,7 +64,7 @@ class TimedOutputs:
         """
         if self._oracle.open_indices:  # where torch leaves indices open, equal integers are too much to ask
             return self.wrong(place, slot.values(), seed)
-        known = ReferenceOutputs(list(place.baseline))
+        known = ReferenceOutputs(list(place.baseline.outputs))
         if self._fits(place, known):
             return None
         found = self._compared(place, known, tolerance.timed_floor)
