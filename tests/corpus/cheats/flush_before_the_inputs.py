@@ -1,6 +1,6 @@
 # problem: level1/1
-# expected: timed_wrong|wrong_output|cheating|crash
-# caught by: cache_overwritten
+# expected: runtime_error
+# caught by: cache_emptied
 # devices: cuda
 # settings: {"size": "small"}
 # armed by: loop.Calls
