@@ -456,26 +456,26 @@ class Stopwatch:
         a dispatch mode sees another."""
         fastest = min(clock.inside_ms(timed.rounds), clock.baseline_ms(timed.rounds))
         profiled = {"watched": "profiled", "timed_next": fastest < LAUNCH_BOUND_MS}  # once more, as graphs
+        count = self._random.choice(self._blocks.counts)  # of all of them: what is seen is divided by it
         for _ in range(2):  # once may be chance
-            report, count = self._watched_block(timed, profiled)
+            report = self._watched_block(timed, count, profiled)
             others = clock.other_work(report.get("busy"), count, timed.rounds)
             if timed.failure is not None or not (others or report.get("trouble") == NO_KERNELS):
                 break
         if self._device.type == "cpu" and not report.get("interpreted"):  # which would take long
             with suppress(ContestantFailed):  # not every program runs in such a mode
-                seen, _ = self._watched_block(timed, {"watched": "dispatched"})
+                seen = self._watched_block(timed, count, {"watched": "dispatched"})
                 report["dispatched"] = seen.get("dispatched")
         return report, count, others
 
-    def _watched_block(self, timed: Timed, how: dict[str, Any]) -> tuple[dict[str, Any], int]:
-        count = self._random.choice(self._blocks.counts)
+    def _watched_block(self, timed: Timed, count: int, how: dict[str, Any]) -> dict[str, Any]:
         _, places, watched = self._uncounted(timed, [self._draw] * count, how)
         place, seed = places[watched.index], watched.seeds[watched.index]
         timed.record_wrong(self._outputs.wrong(place, watched.private, seed))
         self._check_block(timed, places, range(count))
         timed.checked_calls += 1
         report = self._reply.get("profile")
-        return (report if isinstance(report, dict) else {}), count
+        return report if isinstance(report, dict) else {}
 
     def _unusual(self, variant: Variant) -> list[Any]:
         drawn = self._draw()
