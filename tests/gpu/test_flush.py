@@ -57,7 +57,7 @@ def test_the_referee_comes_to_the_same_proof_as_a_block() -> None:
     ones = torch.ones(1 << 20, device=GPU)
     assert theirs.proof == proof(7, 4, key=5, inputs=[ones])
     ones[12345] = 2
-    assert theirs.proof not in (proof(7, 4, key=5), proof(7, 4, key=5, inputs=[ones]))
+    assert theirs.proof != proof(7, 4, key=5, inputs=[ones])
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 4, 40, 192])

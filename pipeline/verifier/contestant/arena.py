@@ -200,8 +200,14 @@ def forget_persisting_lines() -> None:
         runtime.call("cudaDeviceGetLimit", ctypes.byref(allowed), ctypes.c_int(_PERSISTING_L2_LIMIT))
         if not allowed.value:
             return
-        runtime.call("cudaCtxResetPersistingL2Cache")
+        reset_persisting_lines()
         runtime.call("cudaDeviceSetLimit", ctypes.c_int(_PERSISTING_L2_LIMIT), ctypes.c_size_t(0))
+
+
+def reset_persisting_lines() -> None:
+    """Takes back the lines that were set aside in the device's L2, those of other processes too."""
+    with contextlib.suppress(RuntimeError):
+        _runtime().call("cudaCtxResetPersistingL2Cache")
 
 
 def release(arena: Arena) -> None:

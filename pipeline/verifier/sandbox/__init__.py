@@ -9,7 +9,7 @@ and the process `sweeper` lets nothing outlive a killed harness.
 from kernelproof.verifier.sandbox.model import Confinement, Held, Job, Limits, Outcome, State, Tier
 from kernelproof.verifier.sandbox.paths import Scratch, python_paths, read_result, remove_scratch, sweep
 from kernelproof.verifier.sandbox.probe import probe
-from kernelproof.verifier.sandbox.process import Group, Process, on_cores, start
+from kernelproof.verifier.sandbox.process import Group, Process, on_cores, run, start
 
 __all__ = [
     "Confinement",
@@ -27,6 +27,7 @@ __all__ = [
     "python_paths",
     "read_result",
     "remove_scratch",
+    "run",
     "start",
     "sweep",
 ]

@@ -355,6 +355,14 @@ def start(job: Job, *, unsafe: bool = False) -> Process:
     return Process(job, confinement, launch(job, confinement.tier))
 
 
+def run(job: Job, *, unsafe: bool = False) -> Outcome:
+    """Starts a job and waits for its end. Raises as `start` does."""
+    with start(job, unsafe=unsafe) as process:
+        outcome = process.wait(None)
+    assert outcome is not None
+    return outcome
+
+
 MOST_NICE = 10
 """A step is about a tenth of the time on a shared core: the tenth job gets a ninth of the time that the first
 gets."""

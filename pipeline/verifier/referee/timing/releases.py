@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from kernelproof.verifier.contestant.arena import reset_persisting_lines
 from kernelproof.verifier.contestant.between_calls import Flush, Release, compiled
 from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.timing.clock import call_ms
@@ -86,6 +87,8 @@ class Releases:
         """Writes the key of a call that was just told of, when its time has come."""
         if self._told_ns is None or self._page is None:
             return
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            reset_persisting_lines()  # whatever that side's loop does
         while time.perf_counter_ns() < self._told_ns + self._wait_ns:
             pass
         self._told_ns, self._released_ns = None, time.perf_counter_ns()
