@@ -27,7 +27,7 @@ from kernelproof.verifier.devices import discovery
 from kernelproof.verifier.engine.build_stage import Prebuilt, compile_ahead
 from kernelproof.verifier.engine.engine import Engine
 from kernelproof.verifier.policy import review
-from kernelproof.verifier.sandbox import Group, Job
+from kernelproof.verifier.sandbox import Group, Job, run
 from kernelproof.verifier.sandbox.paths import python_paths
 from kernelproof.verifier.workers.client import Contestant
 from tests.backends import triton_programs as programs
@@ -222,7 +222,7 @@ def test_the_example_gives_the_references_results_when_it_is_interpreted(tmp_pat
     program = (
         "from tests.prompting.test_examples_run import compare; compare('triton', 'cpu'); print('equal')"
     )
-    done = Group().run(
+    done = run(
         Job(
             argv=(sys.executable, "-c", program),
             scratch=tmp_path,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.errors import SandboxError
-from kernelproof.verifier.sandbox import Group, Job, python_paths
+from kernelproof.verifier.sandbox import Job, python_paths, run
 
 pytestmark = pytest.mark.gpu
 
@@ -23,9 +23,7 @@ print(cuda.cuInit(0), cuda.cuDeviceGetCount(ctypes.byref(count)), count.value)
 def count(scratch: Path, gpus: tuple[int, ...]) -> list[int]:
     """[cuInit's answer, cuDeviceGetCount's answer, GPUs]."""
     env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
-    outcome = Group().run(
-        Job((sys.executable, "-I", "-c", COUNT), scratch, python_paths(), gpus=gpus, env=env)
-    )
+    outcome = run(Job((sys.executable, "-I", "-c", COUNT), scratch, python_paths(), gpus=gpus, env=env))
     assert outcome.state == "ok", outcome
     return [int(word) for word in outcome.stdout.split()]
 
@@ -48,4 +46,4 @@ def test_a_job_sees_its_gpu_and_no_other(
 
 def test_a_gpu_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match="nvidia99"):
-        Group().run(Job(("true",), tmp_path, gpus=(99,)))
+        run(Job(("true",), tmp_path, gpus=(99,)))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kernelproof.errors import SandboxError
-from kernelproof.verifier.sandbox import Group, Job, Limits, python_paths, start
+from kernelproof.verifier.sandbox import Job, Limits, python_paths, run, start
 from kernelproof.verifier.sandbox.process import plain_text
 from tests.sandbox.conftest import Driver
 from tests.sandbox.driver import marked
@@ -64,7 +64,7 @@ def test_many_jobs_at_once_keep_their_own_outcomes(tmp_path: Path) -> None:
     def one(number: int) -> tuple[int | None, str]:
         scratch = tmp_path / str(number)
         scratch.mkdir()
-        outcome = Group().run(python(scratch, f"print({number}); raise SystemExit({number})"))
+        outcome = run(python(scratch, f"print({number}); raise SystemExit({number})"))
         return outcome.exit_code, outcome.stdout
 
     with ThreadPoolExecutor(8) as pool:
@@ -87,9 +87,7 @@ def test_the_environment_is_clean_and_what_the_caller_adds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NOT_FOR_JOBS", "secret")
-    outcome = Group().run(
-        python(tmp_path, "import os; print(sorted(os.environ.items()))", env={"GIVEN": "a b=c"})
-    )
+    outcome = run(python(tmp_path, "import os; print(sorted(os.environ.items()))", env={"GIVEN": "a b=c"}))
     assert "('GIVEN', 'a b=c')" in outcome.stdout and "NOT_FOR_JOBS" not in outcome.stdout
     for name in ("HOME", "TMPDIR"):
         assert f"('{name}', '{tmp_path}')" in outcome.stdout
@@ -98,7 +96,7 @@ def test_the_environment_is_clean_and_what_the_caller_adds(
 def test_the_scratch_directory_is_the_same_inside_and_outside(tmp_path: Path) -> None:
     (tmp_path / "given").write_text("in")
     code = "import os; open('made', 'w').write(open('given').read() + os.getcwd())"
-    assert Group().run(python(tmp_path, code)).state == "ok"
+    assert run(python(tmp_path, code)).state == "ok"
     assert (tmp_path / "made").read_text() == f"in{tmp_path}"
     assert tmp_path.stat().st_mode & 0o777 == 0o700
 
@@ -111,7 +109,7 @@ def test_read_only_paths_cannot_be_written(tmp_path: Path) -> None:
     given.chmod(0o777)
     code = f"print(open('{given}/file').read()); open('{given}/new', 'w')"
     job = Job((sys.executable, "-I", "-c", code), scratch, (*python_paths(), given))
-    outcome = Group().run(job)
+    outcome = run(job)
     assert outcome.stdout == "x\n" and outcome.state == "error" and not (given / "new").exists()
 
 
@@ -124,27 +122,27 @@ def test_a_path_closed_to_roots_jobs_is_named_before_one_starts(tmp_path: Path, 
     job = Job(("/usr/bin/test", "-r", str(given)), scratch, read_only=(given,))
     given.chmod(0o600 if is_file else 0o711)
     with pytest.raises(SandboxError, match=f"may not read {given}. Run `chmod -R o.rX {given}`"):
-        Group().run(job)
+        run(job)
     given.chmod(0o644 if is_file else 0o755)
-    assert Group().run(job).state == "ok"
+    assert run(job).state == "ok"
 
 
 def test_a_command_that_is_not_there_is_an_error_of_the_job(tmp_path: Path) -> None:
-    outcome = Group().run(Job(("/usr/bin/no-such-program",), tmp_path))
+    outcome = run(Job(("/usr/bin/no-such-program",), tmp_path))
     assert (outcome.state, outcome.exit_code) == ("error", 127)
 
 
 @pytest.mark.parametrize("code", [1, 128, 193, 255])
 def test_an_exit_code_that_no_signal_has_is_the_jobs_own(tmp_path: Path, code: int) -> None:
     """nvcc exits with 255 when ptxas refuses a kernel, and ninja passes that on."""
-    outcome = Group().run(python(tmp_path, f"import os; os._exit({code})"))
+    outcome = run(python(tmp_path, f"import os; os._exit({code})"))
     assert (outcome.state, outcome.exit_code, outcome.signal) == ("error", code, None)
 
 
 def test_modules_in_the_working_directory_are_not_imported(tmp_path: Path) -> None:
     for name in ("sitecustomize", "usercustomize", "numpy", "json"):
         (tmp_path / f"{name}.py").write_text("print('imported')")
-    outcome = Group().run(python(tmp_path, "import json; json.dumps(1)"))
+    outcome = run(python(tmp_path, "import json; json.dumps(1)"))
     assert (outcome.state, outcome.stdout) == ("ok", "")
 
 
@@ -199,5 +197,5 @@ def test_shown_text_holds_no_controls(raw: bytes, text: str) -> None:
 
 
 def test_output_is_bounded_but_the_job_goes_on(tmp_path: Path) -> None:
-    outcome = Group().run(python(tmp_path, "print('x' * 5000)", limits=Limits(output_bytes=1000)))
+    outcome = run(python(tmp_path, "print('x' * 5000)", limits=Limits(output_bytes=1000)))
     assert (outcome.state, len(outcome.stdout)) == ("ok", 1000)
