@@ -7,9 +7,10 @@ later, all calls' at once say, is not the one that was named, and before the key
 inputs. None of this needs a word of the loop's: see `contestant.between_calls` for masks and digests.
 
 With each digest comes the proof of the flushes so far, which the referee makes again. A wrong proof has two
-causes. Work was left out: then it is that of an earlier step, or none. Or the numbers were overwritten: a
-kernel that writes past the end of its result reaches memory of its own process, the flush's too. That is a
-fault of an honest program, and no accusation.
+causes. Work was left out: then it is that of an earlier step, or none. Or it is a sum of other numbers or
+inputs. A kernel that writes past the end of its result reaches memory of its own process, the flush's and
+the next inputs' too: a fault of an honest program, and no accusation. A loop that empties the cache before
+the inputs are readable ends so too.
 """
 
 from __future__ import annotations
