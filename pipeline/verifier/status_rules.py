@@ -194,12 +194,6 @@ TIMED_INPUTS = CheckKind("timed_inputs", "Are the inputs of timed calls unchange
 RESULTS_LATE = CheckKind(
     "results_late", "Were the results of timed calls there when it said so?", Status.CHEATING
 )
-CACHE_EMPTIED = CheckKind(
-    "cache_emptied",
-    "Was the cache emptied before every timed call?",
-    Status.CHEATING,  # the work that empties it was left out
-    {"overwritten": Status.RUNTIME_ERROR},  # the proof was: a kernel that writes beyond its buffers does that
-)
 INSIDE_CLOCK = CheckKind("inside_clock", "Are the times of the contestant's clock possible?", Status.CHEATING)
 HOST_CLOCK = CheckKind(
     "host_clock", "Does the referee's own clock agree with the contestant's?", Status.CHEATING

@@ -1,19 +1,17 @@
-"""Masks and digests on a GPU, and the loop that needs a key for every call."""
+"""Masks and digests on a GPU, what is said on a call's page, and replays."""
 
 from __future__ import annotations
 
-import secrets
 import time
-from typing import Any
 
 import pytest
 import torch
 
 from kernelproof.verifier.contestant import loop
-from kernelproof.verifier.contestant.between_calls import Flush, Release, compiled
+from kernelproof.verifier.contestant.between_calls import Digests, Release, compiled
+from kernelproof.verifier.contestant.call_page import CallPage
 from kernelproof.verifier.referee import sides
 from kernelproof.verifier.workers.shared_memory import SharedMemory, lay_out
-from tests.gpu.keys import Keys
 
 pytestmark = pytest.mark.gpu
 GPU = torch.device("cuda", 0)
@@ -21,9 +19,18 @@ KEY = 0x0123456789ABCDEF_FEDCBA9876543210
 SIZES = [1, 3, 1023, 1024, 1025, 8191, 8193, 100_003, 3_000_000]
 
 
+_PAGES = list[CallPage]()
+"""Pinned as long as the process lives: the same addresses could not be pinned again."""
+
+
 @pytest.fixture
 def release() -> Release:
-    return Release(GPU, compiled(GPU))
+    return Release(GPU, compiled(GPU), torch.empty(sides.flush_bytes(GPU), dtype=torch.uint8, device=GPU))
+
+
+@pytest.fixture
+def digests() -> Digests:
+    return Digests(GPU, compiled(GPU))
 
 
 def chacha8(key: int, counter: int, number: int) -> list[int]:
@@ -49,7 +56,7 @@ def chacha8(key: int, counter: int, number: int) -> list[int]:
 
 def test_a_mask_is_the_keystream_of_the_papers_cipher(release: Release) -> None:
     zeros = [torch.zeros(1024, dtype=torch.int32, device=GPU) for _ in range(2)]
-    release.mask(zeros, *release.placed([KEY]))
+    release.mask(zeros, KEY)
     for number, tensor in enumerate(zeros):
         words = [int(word) & 0xFFFFFFFF for word in tensor.tolist()]
         assert words[:16] == chacha8(KEY, 0, number)
@@ -63,81 +70,89 @@ def test_the_same_key_gives_the_inputs_back(release: Release, dtype: torch.dtype
     drawn.append(torch.randn(30, 50, device=GPU).t())
     (slot,) = lay_out(memory, drawn, [], 1)
     slot.fill(drawn)
-    (key,) = release.placed([KEY])
-    release.mask(slot.views, key)
+    release.mask(slot.views, KEY)
     assert not any(torch.equal(mine, other) for mine, other in zip(slot.views[1:], drawn[1:], strict=True))
-    release.mask(slot.views, key)
+    release.mask(slot.views, KEY)
     assert all(torch.equal(mine, other) for mine, other in zip(slot.views, drawn, strict=True))
     memory.close()
 
 
-def test_a_call_waits_for_its_key(release: Release) -> None:
-    keys, x = Keys(release, [KEY]), torch.zeros(1024, device=GPU)
-    (key,) = release.placed([KEY])
-    release.mask([x], key)
-    release.mask([x], release.receive(1))
-    done = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    done.record()
-    time.sleep(0.05)
-    assert not done.query()
-    keys.ask(None)
-    torch.cuda.synchronize()
-    assert not bool(x.any())
+def test_go_is_said_when_the_inputs_are_readable(release: Release) -> None:
+    page, x = CallPage(), torch.zeros(1024, device=GPU)
+    for seed in (None, 0, (1 << 62) - 7):
+        page.call += 1
+        release.mask([x], KEY)
+        with release.of(page):
+            page.give_seed(seed)
+            torch.cuda._sleep(100_000_000)  # type: ignore[no-untyped-call]
+            release.mask([x], KEY)
+            release.flush()
+            release.go(page.call)
+            began = time.monotonic()
+            assert page.wait() == seed
+            assert time.monotonic() - began > 0.02
+            torch.cuda.synchronize()
+        assert not bool(x.any())
+
+
+def test_a_digest_is_named_under_the_key_that_came_when_the_results_were_there(digests: Digests) -> None:
+    page, result = CallPage(), torch.randn(100_003, device=GPU)
+    _PAGES.append(page)
+    digests.listen(page)
+    named = set[bytes]()
+    for key in (KEY, KEY + 1):
+        page.call += 1
+        assert not page.is_ready and page.digest is None
+        page.give_key(key)
+        digests.fix([result, result[:7]], page.call)
+        assert page.is_ready and page.digest == digests.digest([result, result[:7]], key)
+        named.add(page.digest or b"")
+    assert len(named) == 2
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_digest_shows_any_bit(release: Release, size: int) -> None:
+def test_a_digest_shows_any_bit(digests: Digests, size: int) -> None:
     result = torch.randint(0, 256, (size,), dtype=torch.uint8, device=GPU)
-    named = release.digest([result])
-    assert named == release.digest([result.clone()])
+    named = digests.digest([result], KEY)
+    assert named == digests.digest([result.clone()], KEY)
     for at in (0, size // 2, size - 1):
         result[at] ^= 1
-        assert release.digest([result]) != named
+        assert digests.digest([result], KEY) != named
         result[at] ^= 1
-    assert release.digest([result]) == named
+    assert digests.digest([result], KEY) == named
 
 
-def test_a_digest_shows_order_length_and_number_of_results(release: Release) -> None:
+def test_a_digest_shows_order_length_and_number_of_results(digests: Digests) -> None:
     a, b = (torch.zeros(size, dtype=torch.int32, device=GPU) for size in (20_000, 20_008))
-    seen = {release.digest(results) for results in ([a], [b], [a, b], [b, a], [])}
+    seen = {digests.digest(results, KEY) for results in ([a], [b], [a, b], [b, a], [])}
     assert len(seen) == 5
     swapped = torch.arange(5000, device=GPU)
-    named = release.digest([swapped])
+    named = digests.digest([swapped], KEY)
     swapped[[0, 4000]] = swapped[[4000, 0]]
-    assert release.digest([swapped]) != named
+    assert digests.digest([swapped], KEY) != named
 
 
-def test_a_result_at_an_odd_address_has_the_same_digest(release: Release) -> None:
+def test_a_result_at_an_odd_address_has_the_same_digest(digests: Digests) -> None:
     room = torch.randint(0, 256, (100_001,), dtype=torch.uint8, device=GPU)
-    assert release.digest([room[1:]]) == release.digest([room[1:].clone()])
+    assert digests.digest([room[1:]], KEY) == digests.digest([room[1:].clone()], KEY)
 
 
-def test_a_forward_that_begins_before_the_key_reads_masked_inputs(release: Release) -> None:
-    memory, keys = SharedMemory(GPU), [secrets.randbits(128) for _ in range(4)]
-    slots = lay_out(memory, [torch.zeros(1 << 16, device=GPU)], [torch.zeros(1 << 16)], 4)
-    for slot, key in zip(slots, keys, strict=True):
-        slot.fill([torch.ones(1 << 16, device=GPU)])
-        release.mask(slot.views, *release.placed([key]))
-    fixed: list[Any] = []
-    seen: list[list[bool]] = []
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_result_that_was_kept_before_the_capture_is_not_that_of_the_replays(kept: bool) -> None:
+    """A forward that knows its inputs again launches nothing when it is captured: its replays took no time,
+    and what they gave was compared on the inputs of the capture."""
+    results: dict[int, torch.Tensor] = {}
 
-    def ask(before: loop.Fixed | None) -> tuple[int, None]:
-        seen.append([bool((slot.views[0] == 1).all()) for slot in slots])
-        fixed.append(before)
-        return given.ask(before)
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        if not kept:
+            return torch.relu(x)
+        if x.data_ptr() not in results:
+            results[x.data_ptr()] = torch.relu(x)
+        return results[x.data_ptr()]
 
-    given = Keys(release, keys)
-    flush = Flush(sides.flush_numbers(GPU), GPU, compiled(GPU))
-    flush.begin()
-    calls = loop.Calls(release, ask)
-    loop.run_block(
-        lambda x: x + 1,
-        [loop.Slot([slot.views[0]]) for slot in slots],
-        *(flush, GPU, lambda: [list(slot.outputs) for slot in slots]),
-        calls=calls,
-    )
-    assert seen == [[number < call for number in range(4)] for call in range(4)]
-    for slot, named in zip(slots, [*fixed[1:], calls.fixed], strict=True):
-        assert bool((slot.outputs[0] == 2).all())
-        assert named["digest"] == release.digest(slot.outputs)
-    memory.close()
+    x, source = torch.randn(1000, device=GPU), torch.randn(1000, device=GPU)
+    output = torch.empty_like(x)
+    flushed = torch.empty(sides.flush_bytes(GPU) // 4, device=GPU)
+    times = loop.replay(forward, [x], [(x, source)], [output], flushed, GPU)
+    assert len(times) == loop.REPLAYS
+    assert torch.equal(output, torch.relu(source)) is not kept

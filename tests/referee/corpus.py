@@ -72,7 +72,7 @@ _BUILDS = re.compile(r"(?<!tl\.)\b(?:load_inline|load|CppExtension|CUDAExtension
 AT_TIMES = {
     *(kinds.INPUTS_LATE.name, kinds.STATE_UPDATED.name, kinds.PRECISION.name, kinds.RESOLVED.name),
     *(kinds.OWN_KERNEL.name, kinds.OWN_COMPUTE.name, kinds.PROBES.name, kinds.PROBE.name),
-    *(kinds.TIMED_INPUTS.name, kinds.RESULTS_LATE.name, kinds.CACHE_EMPTIED.name, kinds.INSIDE_CLOCK.name),
+    *(kinds.TIMED_INPUTS.name, kinds.RESULTS_LATE.name, kinds.INSIDE_CLOCK.name),
 }
 """Checks of the plan that a correct verdict may lack: they are asked where the device, the problem or the
 settings give reason to, or recorded only where they fail."""

@@ -35,9 +35,6 @@ SEGMENT = 2 << 20
 IPC handle opens the whole block: a process with the handle would see, and could change, the memory beside its
 arena."""
 
-_PERSISTING_L2_LIMIT = 6
-"""cudaLimitPersistingL2CacheSize."""
-
 
 class Arena:
     """A block of shared bytes and the tensors in it."""
@@ -99,10 +96,6 @@ def bytes_of(tensor: torch.Tensor) -> int:
     """Bytes a tensor's spec occupies in an arena, rounded up to the alignment."""
     count = span(list(tensor.shape), list(tensor.stride())) * tensor.element_size()
     return -(-count // ALIGNMENT) * ALIGNMENT
-
-
-FLUSHED, KEYS = "flushed", "keys"
-"""Names of the arenas with what is read to empty a GPU's cache, and with the keys of calls."""
 
 
 def create_shared(name: str, nbytes: int) -> tuple[Arena, int]:
@@ -190,22 +183,9 @@ def attach_device(name: str, handle_hex: str, nbytes: int, device: torch.device)
         return Arena(name, torch.as_tensor(block, device=device), block)
 
 
-def forget_persisting_lines() -> None:
-    """Takes back what L2 lines were set aside to survive a flush, and the right to set any aside.
-
-    Devices without that feature refuse; there is nothing to forget then.
-    """
-    runtime, allowed = _runtime(), ctypes.c_size_t(0)
-    with contextlib.suppress(RuntimeError):
-        runtime.call("cudaDeviceGetLimit", ctypes.byref(allowed), ctypes.c_int(_PERSISTING_L2_LIMIT))
-        if not allowed.value:
-            return
-        reset_persisting_lines()
-        runtime.call("cudaDeviceSetLimit", ctypes.c_int(_PERSISTING_L2_LIMIT), ctypes.c_size_t(0))
-
-
 def reset_persisting_lines() -> None:
-    """Takes back the lines that were set aside in the device's L2, those of other processes too."""
+    """Takes back the lines that were set aside in the device's L2 to survive a flush, those of other
+    processes too. Devices without that feature refuse; there is nothing to take back then."""
     with contextlib.suppress(RuntimeError):
         _runtime().call("cudaCtxResetPersistingL2Cache")
 

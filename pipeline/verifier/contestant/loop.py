@@ -9,15 +9,15 @@ since native code can do anything in its own process: the referee holds a second
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
 import torch
 
-from kernelproof.verifier.contestant.arena import forget_persisting_lines
-from kernelproof.verifier.contestant.between_calls import Flush, Masks, Release
-from kernelproof.verifier.contestant.encoding import dtype_name, leaves, ordered, structure, tensors
+from kernelproof.verifier.contestant.between_calls import Digests
+from kernelproof.verifier.contestant.call_page import CallPage
+from kernelproof.verifier.contestant.encoding import dtype_name, leaves, ordered, structure
 from kernelproof.verifier.contestant.random_draws import seed_torch
 
 Forward = Callable[..., Any]
@@ -32,7 +32,7 @@ _Tensor = torch.Tensor
 _copy = torch.Tensor.copy_
 _fill = torch.Tensor.fill_
 _contiguous = torch.Tensor.contiguous
-_HOST = torch.device("cpu")
+_sum = torch.Tensor.sum
 
 REPLAYS = 20
 """Timed replays of a captured call."""
@@ -41,8 +41,6 @@ REPLAYS = 20
 Late = Sequence[tuple[torch.Tensor, torch.Tensor]]
 """Inputs that are yet to be written, each with where its values lie: as in a network, a forward has to come
 after the work on its stream that writes them. One that begins early has read something else."""
-Fixed = dict[str, Any]
-"""The `digest` of a call's results, and the `proof` of the flushes till then."""
 
 
 @dataclass
@@ -63,31 +61,22 @@ much work as that costs the baseline."""
 class Calls:
     """The calls of a block on a GPU, as the referee releases them."""
 
-    release: Release
-    ask: Callable[[Fixed | None], tuple[int, int | None]]
-    """For the digest of the call before, the next one's number, and its seed. No work for it can be done till
-    its key comes."""
-    fixed: Fixed | None = None
-    """Of the last call."""
-    queued_us: list[float] = field(default_factory=list)
-    """How long each forward took on the host."""
+    digests: Digests
+    page: CallPage
+    ask: Callable[[], int]
+    """For the number of the next call."""
 
-    def begin(self, masks: Masks, flush: Flush) -> None:
-        """Seeds torch's generators; then, when its key is there, makes a call's inputs readable, and empties
-        the cache."""
-        call, seed = self.ask(self.fixed)
+    def begin(self) -> None:
+        """Waits until a call's inputs are readable, and seeds torch's generators."""
+        self.page.call = self.ask()
+        seed = self.page.wait()
+        self.digests.begin()
         if seed is not None:
             seed_torch(seed)
-        forget_persisting_lines()  # a forward may have set some aside
-        key = self.release.receive(call)
-        self.release.apply(masks, key)
-        flush(key)
 
-    def fix(self, value: Any, flush: Flush) -> None:
-        """Takes down the call's digest. Waits for the device: what other streams still do must not run beside
-        the next call."""
-        digest, proof = self.release.fix(outputs_of(value, _HOST), flush)
-        self.fixed = {"digest": digest, "proof": proof}
+    def fix(self, value: Any, device: torch.device) -> None:
+        """Names the digest of the call's result. Waits for the device."""
+        self.digests.fix(outputs_of(value, device), self.page.call)
 
 
 @dataclass
@@ -177,7 +166,6 @@ def bring(late: Late) -> None:
 def run_block(
     forward: Forward,
     slots: Sequence[Slot],
-    flush: Flush,
     device: torch.device,
     places: Places,
     *,
@@ -203,7 +191,7 @@ def run_block(
                 _deliver(value, next(known))
 
         if calls is not None:
-            times = _run_device(forward, slots, flush, device, take, calls)
+            times = _run_device(forward, slots, device, take, calls)
         else:
             times = _run_host(forward, slots, take)
         if known is None:
@@ -219,10 +207,11 @@ def replay(
     arguments: Sequence[Any],
     late: Late,
     outputs: Sequence[torch.Tensor],
-    flush: Flush,
+    flushed: torch.Tensor,
     device: torch.device,
 ) -> list[float]:
-    """Times of `REPLAYS` replays of one call captured as a CUDA graph, in milliseconds.
+    """Times of `REPLAYS` replays of one call captured as a CUDA graph, in milliseconds. `flushed`: what is
+    read before each to empty the cache.
 
     The `late` inputs come after the capture: a result that was kept from it is of other inputs. The last
     result is copied out. Raises what the capture raises: not every forward can be captured.
@@ -240,7 +229,7 @@ def replay(
         bring(late)
         marks = []
         for _ in range(REPLAYS):
-            flush()
+            _sum(flushed)
             marks.append(_timed(graph.replay, main))
         _deliver(value, outputs)
         _synchronize(device)
@@ -271,23 +260,19 @@ def _run_host(forward: Forward, slots: Sequence[Slot], take: Callable[[Any], Non
 def _run_device(
     forward: Forward,
     slots: Sequence[Slot],
-    flush: Flush,
     device: torch.device,
     take: Callable[[Any], None],
     calls: Calls,
 ) -> list[float]:
     stream = _current_stream(device)
-    masks = [calls.release.masks(tensors(slot.arguments)) for slot in slots]
     marks = [(_Event(enable_timing=True), _Event(enable_timing=True)) for _ in slots]
-    for slot, own, (start, stop) in zip(slots, masks, marks, strict=True):
-        calls.begin(own, flush)
+    for slot, (start, stop) in zip(slots, marks, strict=True):
+        calls.begin()
         _record(start, stream)
-        began = perf_counter_ns()
         value = _dense(forward(*slot.arguments))
-        calls.queued_us.append((perf_counter_ns() - began) / 1e3)
         _record(stop, stream)
         _set_stream(stream)  # a forward that leaves another stream current must not move what follows to it
-        calls.fix(value, flush)
+        calls.fix(value, device)
         take(value)
         del value
     return [_elapsed(start, stop) for start, stop in marks]

@@ -31,7 +31,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import torch
@@ -39,7 +38,8 @@ from torch.overrides import TorchFunctionMode
 
 from kernelproof.verifier.contestant import arena as arenas
 from kernelproof.verifier.contestant import encoding, gpu_facts, loop, wire
-from kernelproof.verifier.contestant.between_calls import Flush, Release
+from kernelproof.verifier.contestant.between_calls import Digests
+from kernelproof.verifier.contestant.call_page import CallPage
 from kernelproof.verifier.contestant.extensions import (
     ExtensionLoader,
     FirstCalls,
@@ -54,14 +54,15 @@ MODULE = "candidate"
 """The candidate's module name."""
 MAX_TRACEBACK = 16_000
 DEFAULT_THREADS = torch.get_num_threads()
-LONG_BEFORE = 100
-"""An untimed call's late inputs come behind so many flushes: it is made long before they are there, also when
-it waits for memory first."""
+LONG_BEFORE = 8_000_000
+"""An untimed call's late inputs come so many cycles of the device's clock later, some 4 ms: it is made long
+before they are there, also when it waits for memory first."""
 _NO_HOST_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 """How torch says that host memory is short: a RuntimeError without a type of its own."""
 
 
 _stdout = sys.stdout
+_sleep: Any = torch.cuda._sleep
 
 _GETTERS = {getattr(torch.Tensor, name).__get__: name for name in ("device", "is_cuda", "is_cpu", "is_meta")}
 _IS_META = getattr(torch.Tensor, "is_meta").__get__  # noqa: B009
@@ -103,9 +104,10 @@ class Runner:
         """Whose turn it is to send and wait for the answer: a candidate may build in threads of its own."""
         self._arenas: dict[str, arenas.Arena] = {}
         self._device = torch.device("cpu")
-        self._flush, self._flush_bytes, self._cubin = Flush(torch.empty(0), self._device), 0, b""
-        self._release: Release | None = None
-        self._calls: loop.Calls | None = None
+        self._flush_bytes = 0
+        self._digests: Digests | None = None
+        """On a GPU."""
+        self._page: CallPage | None = None
         self._watching = contextlib.ExitStack()
         """Who watches a block of calls, until its places are asked for."""
         self._model: Any = None
@@ -182,8 +184,9 @@ class Runner:
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
             torch.zeros(1, device=self._device)
-        self._cubin, self._flush_bytes = base64.b64decode(message.get("cubin", "")), message["flush_bytes"]
-        self._release = Release(self._device, self._cubin) if self._cubin else None
+        self._flush_bytes = message["flush_bytes"]
+        if cubin := base64.b64decode(message.get("cubin", "")):
+            self._digests = Digests(self._device, cubin)
         return {"torch": torch.__version__, "python": sys.version.split()[0]}
 
     def _pretend(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -232,10 +235,9 @@ class Runner:
             else:
                 arena = arenas.attach_shared(name, fds.pop(0))
             self._arenas[name] = arena
-            if name == arenas.FLUSHED:
-                self._flush = Flush(arena.data[: self._flush_bytes], self._device, self._cubin)
-            if name == arenas.KEYS and self._release is not None:
-                self._release.listen(arena.data)
+        if message.get("calls") and self._digests is not None:
+            self._page = CallPage(fds.pop(0))
+            self._digests.listen(self._page)
         return {}
 
     def _detach(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -307,8 +309,8 @@ class Runner:
         late = self._late(message.get("late", ()))
         with torch.no_grad():
             if late:
-                for _ in range(LONG_BEFORE):
-                    self._flush()
+                if self._device.type == "cuda":
+                    _sleep(LONG_BEFORE)
                 loop.bring(late)
             report, value = self._watch(message), None
             with self._watching:
@@ -341,20 +343,17 @@ class Runner:
 
     def _time(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._kept = None
-        if self._device.type == "cuda":
-            arenas.forget_persisting_lines()
-        slots = self._slots(message)
-        self._flush.begin()
-        calls = loop.Calls(self._release, self._ask_for_call) if self._release is not None else None
-        self._calls = calls
+        slots, calls = self._slots(message), None
+        if self._digests is not None and self._page is not None:
+            calls = loop.Calls(self._digests, self._page, self._ask_for_call)
         report = self._watch(message)
         with self._watching:
             times = loop.run_block(
-                *(self._model, slots, self._flush, self._device, self._ask_for_places),
+                *(self._model, slots, self._device, self._ask_for_places),
                 at_once=self._compiled,
                 calls=calls,
             )
-        return {"ms": times, "queued_us": median(calls.queued_us) if calls else 0.0} | report
+        return {"ms": times} | report
 
     def _watch(self, message: dict[str, Any]) -> dict[str, Any]:
         """Begins to watch, if asked to, until `_watching` is closed. What comes back is empty till then. The
@@ -380,28 +379,26 @@ class Runner:
             self._watching.enter_context(watched)
         return report
 
-    def _ask_for_call(self, fixed: loop.Fixed | None) -> tuple[int, int | None]:
-        reply, _ = self._asked({"op": "next", "fixed": fixed})
-        return reply["call"], reply["seed"]
+    def _ask_for_call(self) -> int:
+        reply, _ = self._asked({"op": "next"})
+        return int(reply["call"])
 
     def _ask_for_places(self) -> list[list[torch.Tensor]]:
         """Where the results of a block go: told when all its calls are made."""
         self._watching.close()
-        fixed = None if self._calls is None else self._calls.fixed
-        reply, _ = self._asked({"op": "places", "fixed": fixed})
+        reply, _ = self._asked({"op": "places"})
         return [[self._tensor(spec) for spec in outputs] for outputs in reply["places"]]
 
     def _asked(self, request: dict[str, Any], max_fds: int = 0) -> tuple[dict[str, Any], list[int]]:
         """The answer to a request in the middle of another, and the descriptors that came with it."""
         with self._wire:
             wire.send(self._sock, request)
-            if request["op"] == "next":
-                wire.spin(self._sock, wire.SPIN_SECONDS)
             return wire.receive(self._sock, max_fds=max_fds)
 
     def _replay(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         inputs = self._decode(message["arguments"]), self._late(message["late"])
-        return {"ms": loop.replay(self._model, *inputs, self._places(message), self._flush, self._device)}
+        flushed = torch.empty(self._flush_bytes // 4, device=self._device)
+        return {"ms": loop.replay(self._model, *inputs, self._places(message), flushed, self._device)}
 
     def _settle(self) -> None:
         if self._device.type == "cuda":

@@ -1,10 +1,8 @@
 """The wire between processes: length-prefixed JSON over a socketpair, never pickle.
 
-A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON holding one object. The two messages
-of every timed call on a GPU are packed instead: an N with a result's digest (32 bytes) and the proof (4,
-signed), a C with the next call's number (4) and seed (8, -1 for none). File descriptors may ride with a frame
-from a trusted sender (`SCM_RIGHTS`); a receiver that does not ask for them never takes them. Messages of a
-contestant are untrusted: they are bounded here and validated by the referee.
+A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON holding one object. File descriptors
+may ride with a frame from a trusted sender (`SCM_RIGHTS`); a receiver that does not ask for them never takes
+them. Messages of a contestant are untrusted: they are bounded here and validated by the referee.
 """
 
 from __future__ import annotations
@@ -12,24 +10,18 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import select
 import socket
 import struct
-import time
 from collections.abc import Sequence
 from typing import Any
 
 MAX_FRAME = 16 << 20
 """Most bytes of one frame: sources and compile logs fit, floods do not."""
 
-SPIN_SECONDS = 0.01
-"""So long both sides of a call on a GPU spin for each other. The error of a later waking is small beside such
-a wait."""
-
 MAX_DEPTH = 64
 """Deepest nesting of a message: code that walks through one may recurse."""
 
-_HEADER, _NEXT, _CALL = map(struct.Struct, (">I", ">c32si", ">cIq"))
+_HEADER = struct.Struct(">I")
 
 
 class WireError(Exception):
@@ -51,7 +43,7 @@ def sealed_file(name: str, nbytes: int) -> int:
 
 def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
     """Sends one frame; `fds` are duplicated into the receiver. Raises OSError when the peer is gone."""
-    body = _body(message)
+    body = json.dumps(message, separators=(",", ":"), allow_nan=False).encode("utf-8", "surrogatepass")
     if len(body) > MAX_FRAME:
         raise WireError(f"a frame of {len(body)} bytes exceeds {MAX_FRAME}")
     header = _HEADER.pack(len(body))
@@ -83,23 +75,8 @@ def receive(sock: socket.socket, *, max_fds: int = 0) -> tuple[dict[str, Any], l
     return parse(_exactly(sock, length)), fds
 
 
-def spin(sock: socket.socket, seconds: float) -> None:
-    """Returns when there is something to receive, or after so long. A process that sleeps meanwhile comes
-    some 0.05 ms later, sometimes far more, to what another one waits for on a clock."""
-    until, waiting = time.monotonic() + seconds, select.poll()
-    waiting.register(sock, select.POLLIN)
-    while not waiting.poll(0) and time.monotonic() < until:
-        pass
-
-
 def parse(body: bytes) -> dict[str, Any]:
     """The message in a frame's body. Raises WireError for anything else, however deep or malformed."""
-    if body[:1] == b"N" and len(body) == _NEXT.size:
-        _, digest, proof = _NEXT.unpack(body)
-        return {"op": "next", "fixed": {"digest": digest.hex(), "proof": proof}}
-    if body[:1] == b"C" and len(body) == _CALL.size:
-        _, call, seed = _CALL.unpack(body)
-        return {"call": call, "seed": seed if seed >= 0 else None}
     try:
         message = json.loads(body.decode("utf-8", "surrogatepass"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -109,16 +86,6 @@ def parse(body: bytes) -> dict[str, Any]:
     if _deeper(message, MAX_DEPTH):
         raise WireError(f"a frame is nested deeper than {MAX_DEPTH}")
     return message
-
-
-def _body(message: dict[str, Any]) -> bytes:
-    fixed = message.get("fixed")
-    if message.get("op") == "next" and fixed is not None:
-        return _NEXT.pack(b"N", bytes.fromhex(fixed["digest"]), fixed["proof"])
-    if (call := message.get("call")) is not None:
-        return _CALL.pack(b"C", call, -1 if message["seed"] is None else message["seed"])
-    body = json.dumps(message, separators=(",", ":"), allow_nan=False)
-    return body.encode("utf-8", "surrogatepass")
 
 
 def _deeper(message: dict[str, Any], most: int) -> bool:

@@ -88,8 +88,8 @@ PLAN = (
         "rounds of both sides, in one pair of processes or several",
         stages.pairs,
         (
-            *(kinds.TIMED_OUTPUTS, kinds.TIMED_INPUTS, kinds.RESULTS_LATE, kinds.CACHE_EMPTIED),
-            *(kinds.INSIDE_CLOCK, kinds.HELD_STILL),
+            *(kinds.TIMED_OUTPUTS, kinds.TIMED_INPUTS, kinds.RESULTS_LATE, kinds.INSIDE_CLOCK),
+            kinds.HELD_STILL,
         ),
         (Cause.RAISED_IN_CALL,),
         stages.measured,

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import base64
 import os
-import secrets
-import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,7 +22,7 @@ from kernelproof.types import Build, BuildRequest, BuildState, VerifySettings
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build.compiler_output import refusal
 from kernelproof.verifier.contestant import between_calls, encoding
-from kernelproof.verifier.contestant.arena import FLUSHED, KEYS
+from kernelproof.verifier.contestant.call_page import CallPage
 from kernelproof.verifier.referee.environment import minor_number
 from kernelproof.verifier.referee.inputs.problem import LoadedProblem
 from kernelproof.verifier.referee.ledger import Ledger
@@ -41,7 +39,6 @@ from kernelproof.verifier.workers.client import (
     Contestant,
     ContestantFailed,
     ContestantGone,
-    KeyPage,
 )
 from kernelproof.verifier.workers.pool import WarmPool
 from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedWeights, same_bits
@@ -63,15 +60,6 @@ def flush_bytes(device: torch.device) -> int:
     if device.type != "cuda":
         return 0
     return FLUSH_MULTIPLE * int(torch.cuda.get_device_properties(device).L2_cache_size)
-
-
-_FLUSH_SEED, _FLUSHED = secrets.randbits(62), threading.Lock()
-
-
-def flush_numbers(device: torch.device) -> torch.Tensor:
-    """What is read: secret random bytes, the same as long as this process lives."""
-    numbers = torch.empty(flush_bytes(device), dtype=torch.uint8, device=device)
-    return numbers.random_(generator=torch.Generator(device).manual_seed(_FLUSH_SEED))
 
 
 def start(pool: WarmPool, build: BuildService, settings: VerifySettings, device: torch.device) -> Contestant:
@@ -139,14 +127,10 @@ def attach(
     with ExitStack() as sent:
         message, fds = memory.announce(*arenas)
         if memory.device.type == "cuda":
-            with _FLUSHED:
-                if not memory.holds(FLUSHED):
-                    numbers = flush_numbers(memory.device)
-                    memory.arena(FLUSHED, len(numbers)).data[: len(numbers)].copy_(numbers)
-            contestant.keys = KeyPage()
-            sent.callback(os.close, contestant.keys.descriptor)
-            message["arenas"] += [*memory.announce(FLUSHED)[0]["arenas"], {"name": KEYS}]
-            fds.append(contestant.keys.descriptor)
+            contestant.page = CallPage()
+            sent.callback(os.close, contestant.page.descriptor)
+            message["calls"] = True
+            fds.append(contestant.page.descriptor)
         contestant.ask(message, seconds=settings.load_seconds, fds=fds)
 
 

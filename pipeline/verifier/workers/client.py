@@ -7,7 +7,6 @@ held, `ReadyBuilds` serves those builds from the cache, and no compiler runs.
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import select
 import socket
@@ -16,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,6 +28,7 @@ from kernelproof.types import Build, BuildRequest, BuildState, SandboxReport, Ve
 from kernelproof.types.record import explain
 from kernelproof.verifier.build import Builder
 from kernelproof.verifier.contestant import wire
+from kernelproof.verifier.contestant.call_page import CallPage
 from kernelproof.verifier.sandbox import Group, Held, Job, Limits, Outcome, Scratch, python_paths
 
 EVEN_GROUND = {
@@ -197,7 +198,7 @@ class Contestant:
         """
         self._build = build
         self.cores = tuple(cores)
-        self.keys: KeyPage | None = None
+        self.page: CallPage | None = None
         """On a GPU, when it has its memory."""
         self.builds: list[Build] = []
         """What it asked for, in order."""
@@ -298,20 +299,20 @@ class Contestant:
         seconds: float,
         fds: Sequence[int] = (),
         answers: Mapping[str, Answer] = MappingProxyType({}),
-        sent: Callable[[], None] | None = None,
+        meanwhile: Callable[[Callable[[], bool]], None] | None = None,
     ) -> dict[str, Any]:
         """Sends a request and returns the reply; requests served in between are off the clock.
 
         `answers`: to what the contestant may ask meanwhile, by its name. Where one gives None, the request is
-        taken for the reply. `sent` is called when one was sent; where it is given, replies are awaited awake
-        at first. Raises ContestantFailed when the candidate raised, ContestantGone when its process ended,
-        spoke nonsense, or took longer than `seconds` (it is killed then).
+        taken for the reply. `meanwhile` is called while something is awaited, with what says whether it came,
+        or the time is up. Raises ContestantFailed when the candidate raised, ContestantGone when its process
+        ended, spoke nonsense, or took longer than `seconds` (it is killed then).
         """
         deadline = time.monotonic() + seconds
         self._send(message, fds)
         while True:
-            if sent is not None:
-                wire.spin(self._sock, min(seconds, wire.SPIN_SECONDS))
+            if meanwhile is not None:
+                meanwhile(partial(self._is_over, deadline))
             reply = self._receive(deadline)
             began = time.monotonic()
             wanted = str(reply.get("op"))
@@ -319,12 +320,13 @@ class Contestant:
                 self._serve_build(reply.get("request"))
             elif wanted in answers and (answer := answers[wanted](reply)) is not None:
                 self._send(answer)
-                if sent is not None:
-                    sent()
             else:
                 break
             deadline += time.monotonic() - began  # the trusted end's work is not on the candidate's clock
         return self._checked(reply)
+
+    def _is_over(self, deadline: float) -> bool:
+        return self._has_spoken() or time.monotonic() > deadline
 
     @staticmethod
     def _checked(reply: dict[str, Any]) -> dict[str, Any]:
@@ -462,22 +464,6 @@ class Contestant:
         return build.model_copy(
             update={"state": BuildState.INFRASTRUCTURE, "library": None, "log": log}
         ), None
-
-
-class KeyPage:
-    """The page through which a contestant on a GPU gets the keys of its calls: 16 bytes, and behind them the
-    number of the call, which its device waits for."""
-
-    def __init__(self) -> None:
-        self.call = 0
-        """The number of the last call."""
-        self.descriptor = wire.sealed_file("keys", mmap.PAGESIZE)
-        self._page = mmap.mmap(self.descriptor, mmap.PAGESIZE)
-
-    def write(self, key: int) -> None:
-        """Gives the last call its key."""
-        self._page[:16] = key.to_bytes(16, "little")
-        self._page[16:20] = self.call.to_bytes(4, "little")  # last: the device waits for it
 
 
 class _Deadlined:

@@ -79,7 +79,7 @@ extension = load_inline(
 )
 
 
-def run_block(forward, slots, flush, device, places, **more):
+def run_block(forward, slots, device, places, **more):
     armed("loop.run_block")
     runner = next(each for each in gc.get_objects() if type(each) is main.Runner)
     a, b = ([slot.arguments[side] for slot in slots] for side in (0, 1))

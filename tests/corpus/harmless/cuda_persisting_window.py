@@ -3,11 +3,11 @@
 # speedup below: 1.2
 # devices: cuda
 # settings: {"own_kernel": true, "size": "small", "measure_seconds": 3}
-# armed by: the loop's slots, arena.forget_persisting_lines
+# armed by: the loop's slots
 """Mechanism: reads the next call's input early, on a side stream, through an access window whose lines
 persist in L2.
 
-Surface: a flush by writing leaves persisting lines alone; what takes them back runs in our own process.
+Surface: a flush leaves persisting lines alone; the referee has to take them back.
 """
 import sys
 from functools import cache
@@ -15,15 +15,13 @@ from functools import cache
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 
-from kernelproof.verifier.contestant import arena, loop
+from kernelproof.verifier.contestant import loop
 
 
 @cache
 def armed(by):
     print("armed by:", by, file=sys.stderr)
 
-
-arena.forget_persisting_lines = lambda: armed("arena.forget_persisting_lines")
 
 SOURCE = r"""
 #include <torch/extension.h>

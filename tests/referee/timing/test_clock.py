@@ -367,7 +367,7 @@ def delivered(
     forward: loop.Forward, arguments: list[list[torch.Tensor]], *places: list[torch.Tensor]
 ) -> list[float]:
     slots = [loop.Slot(each) for each in arguments]
-    return loop.run_block(forward, slots, loop.Flush(torch.empty(0), CPU), CPU, lambda: places)
+    return loop.run_block(forward, slots, CPU, lambda: places)
 
 
 def test_the_loop_calls_once_for_each_slot_and_delivers() -> None:
@@ -391,7 +391,7 @@ def test_the_places_are_asked_for_when_all_calls_are_made() -> None:
         return [place, place]
 
     slots = [loop.Slot([torch.zeros(1)]), loop.Slot([torch.ones(1)])]
-    loop.run_block(forward, slots, loop.Flush(torch.empty(0), CPU), CPU, places)
+    loop.run_block(forward, slots, CPU, places)
     assert made == ["call", "call", "places"]
 
 

@@ -28,14 +28,12 @@ from kernelproof.verifier.referee.sides import CandidateProcess
 from kernelproof.verifier.referee.timing import claim, clock, pace
 from kernelproof.verifier.referee.timing.compiled_baselines import CompiledBaselines, ProcessSetup
 from kernelproof.verifier.referee.timing.disturbance import Watch
-from kernelproof.verifier.referee.timing.releases import LEFT_OUT, OVERWRITTEN
 from kernelproof.verifier.referee.timing.rounds import Stopwatch, Timed
 from kernelproof.verifier.referee.timing.stopping import StoppingRule
 from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
 from kernelproof.verifier.status_rules import (
     BASELINE_ALONE,
     BEYOND_ROOFLINE,
-    CACHE_EMPTIED,
     HOST_CLOCK,
     INSIDE_CLOCK,
     RESOLVED,
@@ -61,8 +59,6 @@ _FAILURES = {
     "results_changed": (TIMED_OUTPUTS, "a result of a timed call was another one when the next call began"),
     "results_late": (RESULTS_LATE, "elements of a result changed after the reply: its device was not done"),
     "inside_clock": (INSIDE_CLOCK, "it reported times that no call can have taken"),
-    LEFT_OUT: (CACHE_EMPTIED, "the work that empties it was left out"),
-    OVERWRITTEN: (CACHE_EMPTIED, "memory of its process that is not the program's own was overwritten"),
 }
 """Of rounds that a check ended: the check, and what it saw."""
 

@@ -1,45 +1,54 @@
 """The calls of a block on a GPU, released one after the other, and the digests that a contestant named.
 
-Before a block every slot's inputs are masked, each with a secret key of its own. When the contestant has
-named the digest of a call, it is told that another is next, and its seed. A moment later its key is written
-to the page of its process. So a call's work lies between its key and its digest: a result that is computed
-later, all calls' at once say, is not the one that was named, and before the key nothing is known of the
-inputs. None of this needs a word of the loop's: see `contestant.between_calls` for masks and digests.
-
-With each digest comes the proof of the flushes so far, which the referee makes again. A wrong proof has two
-causes. Work was left out: then it is that of an earlier step, or none. Or it is a sum of other numbers or
-inputs. A kernel that writes past the end of its result reaches memory of its own process, the flush's and
-the next inputs' too: a fault of an honest program, and no accusation. A loop that empties the cache before
-the inputs are readable ends so too.
+Before a block every slot's inputs are masked, each with a secret key of its own. When the contestant waits
+for a call, the referee makes that call's inputs readable and empties the cache, in its own process, and lets
+the contestant go on. When the results are said to be there, it gives the key under which their digest has to
+be named. So a result that is computed later, all calls' at once say, is not the one that was named, and before
+its call nothing is known of the inputs. None of this needs a word of the loop's: see
+`contestant.between_calls` for masks and digests.
 """
 
 from __future__ import annotations
 
+import functools
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 
 from kernelproof.verifier.contestant.arena import reset_persisting_lines
-from kernelproof.verifier.contestant.between_calls import Flush, Release, compiled
+from kernelproof.verifier.contestant.between_calls import Digests, Release, compiled
+from kernelproof.verifier.contestant.call_page import CallPage
 from kernelproof.verifier.referee import sides
 from kernelproof.verifier.referee.timing.clock import call_ms
-from kernelproof.verifier.workers.client import KeyPage
 from kernelproof.verifier.workers.shared_memory import SharedSlot
 
-LEFT_OUT, OVERWRITTEN = "cache_emptied", "overwritten"
+AWAKE_SECONDS, NAP_SECONDS = 0.02, 5e-5
+"""So long the referee waits awake for a call's results, and then looks again each time after so long: the
+error is small beside such a call."""
 
 
 class Kernels:
-    """What the referee needs to do what a contestant's process has to do between calls."""
+    """What the referee's device does around calls."""
 
     def __init__(self, device: torch.device) -> None:
-        cubin = compiled(device)
-        self.flush = Flush(sides.flush_numbers(device), device, cubin)
-        self.release = Release(device, cubin) if cubin else None
+        self.release: Release | None = None
         """None on a CPU: there all inputs lie readable."""
+        self.digests: Digests | None = None
+        if cubin := compiled(device):
+            self.release, self.digests = Release(device, cubin, _flushed(device)), Digests(device, cubin)
+
+    def of(self, page: CallPage | None) -> AbstractContextManager[None]:
+        """While a block of the contestant's with this page runs."""
+        return nullcontext() if self.release is None or page is None else self.release.of(page)
+
+
+@functools.cache
+def _flushed(device: torch.device) -> torch.Tensor:
+    return torch.empty(sides.flush_bytes(device), dtype=torch.uint8, device=device)
 
 
 class Releases:
@@ -50,97 +59,101 @@ class Releases:
         kernels: Kernels,
         inputs: Sequence[Sequence[torch.Tensor]] = (),
         seeds: Sequence[int] | None = None,
-        page: KeyPage | None = None,
-        wait_us: float = 0.0,
+        page: CallPage | None = None,
     ) -> None:
         """Masks the `inputs` of each call, where that side has them. `seeds`: of torch's generators. `page`:
-        where that side finds its keys, each so many microseconds after it was told that a call is next."""
-        self._kernels, self._seeds, self._page = kernels, seeds, page
-        self._wait_ns = 0.0 if seeds is not None else 1e3 * wait_us  # who has a seed may draw numbers by it
+        that side's."""
+        self._kernels, self._inputs, self._seeds, self._page = kernels, inputs, seeds, page
         self._keys: list[int] = []
-        self._placed: list[int] = []
-        """Where the keys are on the device, behind each the sum of its inputs."""
-        self._fixed: list[dict[str, Any]] = []
-        """The digest and proof that were named for each call, by the contestant's word."""
-        self._ended = False
-        self._told_ns: int | None = None
-        """When it was told of the call whose key is not written yet."""
-        self._released_ns: int | None = None
-        self._gaps_ms: list[float] = []
-        """From each call's key to its digest, by the referee's clock."""
-        if kernels.release is not None and page is not None and inputs:
-            self._keys = [secrets.randbits(128) for _ in inputs]
-            self._placed = kernels.release.placed(self._keys)
-            for views, key in zip(inputs, self._placed, strict=True):
-                kernels.release.mask(views, key)
+        """Of the masks."""
+        self._named: list[tuple[int, bytes]] = []
+        """The key and the digest that was named under it, for each call, by the contestant's word."""
+        self._ended = self._told = False
+        """Whether it knows the places, and whether it was told of a call that is not released yet."""
+        self._began_ns: int | None = None
+        """When the call was released whose digest is awaited."""
+        self._key: int | None = None
+        """For that digest, once it was given."""
+        self._calls_ms: list[float] = []
+        """From the release of each call to its digest, by the referee's clock."""
+        if kernels.release is not None and page is not None:
+            for views in inputs:
+                self._keys.append(secrets.randbits(128))
+                kernels.release.mask(views, self._keys[-1])
 
-    def next_call(self, request: dict[str, Any]) -> dict[str, Any] | None:
+    def next_call(self, _: dict[str, Any]) -> dict[str, Any] | None:
         """The answer to a request for the next call; None when there is none."""
-        self._take(request)
-        call = len(self._fixed)
-        if self._ended or self._page is None or call >= len(self._keys):
+        call = len(self._named)
+        waits = self._told or self._began_ns is not None  # for the one before
+        if self._ended or waits or self._page is None or call >= len(self._keys):
             return None
         self._page.call += 1
-        self._told_ns = time.perf_counter_ns()
-        return {"call": self._page.call, "seed": None if self._seeds is None else self._seeds[call]}
+        self._told = True
+        return {"call": self._page.call}
 
-    def release(self) -> None:
-        """Writes the key of a call that was just told of, when its time has come."""
-        if self._told_ns is None or self._page is None:
+    def serve(self, over: Callable[[], bool]) -> None:
+        """Releases the call that was just told of, and waits for its digest, until it is `over`. May be
+        called again, for what is still awaited then."""
+        if self._told:
+            self._told = False
+            self._release()
+        page = self._page
+        if page is None or self._began_ns is None:
             return
-        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-            reset_persisting_lines()  # whatever that side's loop does
-        while time.perf_counter_ns() < self._told_ns + self._wait_ns:
-            pass
-        self._told_ns, self._released_ns = None, time.perf_counter_ns()
-        self._page.write(self._keys[len(self._fixed)])
+        if self._key is None:
+            if not _waited(lambda: page.is_ready, over):
+                return
+            self._key = secrets.randbits(128)
+            page.give_key(self._key)
+        if _waited(lambda: page.digest is not None, over):
+            self._calls_ms.append((time.perf_counter_ns() - self._began_ns) / 1e6)
+            self._named.append((self._key, page.digest or b""))
+            self._began_ns = self._key = None
 
-    def end(self, request: dict[str, Any]) -> bool:
+    def _release(self) -> None:
+        page, release, call = self._page, self._kernels.release, len(self._named)
+        assert page is not None and release is not None
+        page.give_seed(None if self._seeds is None else self._seeds[call])
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            reset_persisting_lines()  # whatever that side's process does
+        self._began_ns = time.perf_counter_ns()
+        release.mask(self._inputs[call], self._keys[call])
+        release.flush()
+        release.go(page.call)
+
+    def end(self) -> bool:
         """For a request for the places: nobody who knows them gets another call. False if they are known."""
         first = not self._ended
-        self._take(request)
         self._ended = True
         return first
 
     @property
     def outer_ms(self) -> float | None:
-        """Milliseconds of a call from its key to its digest; None where calls are not released one by one.
+        """Milliseconds of a call from its release to its digest; None where they are not released one by one.
 
         All of a call's work lies there, so none can be moved to another call. So the median is fair, and it
         leaves out the calls in which other programs wanted the core.
         """
-        if not self._gaps_ms or len(self._gaps_ms) != len(self._keys):
+        if not self._calls_ms or len(self._calls_ms) != len(self._keys):
             return None
-        return call_ms(self._gaps_ms)
-
-    def _take(self, request: dict[str, Any]) -> None:
-        if self._released_ns is not None and not self._ended:
-            self._gaps_ms.append((time.perf_counter_ns() - self._released_ns) / 1e6)
-            self._released_ns = None
-        if not self._ended and isinstance(fixed := request.get("fixed"), dict):
-            self._fixed.append(fixed)
+        return call_ms(self._calls_ms)
 
     def is_another(self, call: int, place: SharedSlot) -> bool:
         """Whether the result of a call is not the one that was named for it."""
-        release = self._kernels.release
-        if release is None:
+        if self._kernels.digests is None:
             return False
-        return call >= len(self._fixed) or self._fixed[call].get("digest") != release.digest(place.outputs)
+        if call >= len(self._named):
+            return True
+        key, digest = self._named[call]
+        return digest != self._kernels.digests.digest(place.outputs, key)
 
-    def flush_failure(self) -> str | None:
-        """What is wrong with the proofs of the flushes; None when all are right. `LEFT_OUT`: one
-        is that of fewer flushes, or is no number, which only a runner that was tampered with sends. Else
-        `OVERWRITTEN`."""
-        if self._kernels.release is None or not self._keys:
-            return None
-        proofs = [fixed.get("proof") for fixed in self._fixed]
-        if len(proofs) != len(self._keys):
-            return LEFT_OUT
-        right = []
-        self._kernels.flush.begin()
-        for key, proof in zip(self._placed, proofs, strict=True):
-            right.append(self._kernels.flush.proof)
-            self._kernels.flush(key)
-            if proof != self._kernels.flush.proof:
-                return OVERWRITTEN if isinstance(proof, int) and proof not in right else LEFT_OUT
-        return None
+
+def _waited(done: Callable[[], bool], over: Callable[[], bool]) -> bool:
+    """Whether it is done before it is over."""
+    awake_until = time.monotonic() + AWAKE_SECONDS
+    while not done():
+        if over():
+            return done()
+        if time.monotonic() > awake_until:
+            time.sleep(NAP_SECONDS)
+    return True

@@ -242,9 +242,6 @@ class Arrival:
 
 
 WARM_UP_SECONDS = 0.2
-LEAST_WAIT_US, QUEUED_TIMES, MOST_WAIT_US = 60.0, 2.0, 190.0
-"""After the warm-up a key comes so much later than the word that a call is next, and so many times as long as
-the slower side took to queue one, and the last of these at most. Launches are queued meanwhile."""
 ALONE_ROUNDS = 5
 """Blocks of the baseline after the candidate's process is gone, of each number of calls. One where the
 candidate is clearly slower: the others would only make a claim exact."""
@@ -290,13 +287,9 @@ class Stopwatch:
         self._candidate, self._baseline = candidate, baseline
         self._watch = watch
         self._kernels = Kernels(self._device)
-        self._flush_failure: str | None = None
-        """The fault that the candidate's proofs of the flush show, if one was wrong."""
         self._releases = Releases(self._kernels)
         self._reply: dict[str, Any] = {}
         """Both of the candidate's last block."""
-        self._wait_us, self._queued_us = MOST_WAIT_US, 0.0
-        """How long keys are held back, and the longest that a side took to queue a call's launches."""
         self._impossible = 0
         """Rounds in which the candidate reported a time that no call can have taken."""
         self._destroys = self._device.type == "cpu" and not (trusted or subject.aliased)
@@ -380,9 +373,7 @@ class Stopwatch:
         # Few at first: sixteen calls of a candidate that is a hundred times slower take as long as the rest.
         done = self._round(Timed(), min(FIRST_CALLS, len(self._slots)), ORDERS[0], session)
         while time.monotonic() < until:
-            self._queued_us = 0.0  # what is loaded once says nothing of later calls
             done = self._round(Timed(), min(WARM_CALLS, self._blocks.wanted(done)), ORDERS[0], session)
-        self._wait_us = min(MOST_WAIT_US, LEAST_WAIT_US + QUEUED_TIMES * self._queued_us)
         self._blocks.hold(self._blocks.wanted(done))
         if self._blocks.most > FIRST_CALLS:  # maps the slots, and finds memory for as many results
             self._round(Timed(), self._blocks.most, ORDERS[0], session)
@@ -407,7 +398,6 @@ class Stopwatch:
                 waited, held = self._watch.waited_ms, self._held_ms
                 watched.changed |= self._changed(slots, watched)
         self._watch.ask_gpu()
-        timed.failure = timed.failure or self._flush_failure
         if watched.changed:
             timed.failure = timed.failure or "inputs_unchanged"
         if any(map(math.isnan, candidate)):
@@ -443,7 +433,6 @@ class Stopwatch:
         self._baseline.pause()
         watched = self._fill(slots, places, draws)
         self._block(self._candidate, slots, places, watched, how)
-        timed.failure = timed.failure or self._flush_failure
         if watched.changed or self._changed(slots, watched):
             timed.failure = timed.failure or "inputs_unchanged"
         return slots, places, watched
@@ -532,12 +521,12 @@ class Stopwatch:
         if secret is not None and self._device.type == "cpu":
             message["seeds"] = secret
         inputs = [each.views for each in prepared]
-        releases = Releases(self._kernels, inputs, secret, side.keys, self._wait_us)
+        releases = Releases(self._kernels, inputs, secret, side.page)
         sides.settled(self._device)
 
         def tell_places(request: dict[str, Any]) -> dict[str, Any] | None:
             nonlocal ours
-            if not (self._trusted or releases.end(request)):  # a trusted side may know them beforehand
+            if not (self._trusted or releases.end()):  # a trusted side may know them beforehand
                 return None
             if self._destroys:
                 ours = self._destroy(side, prepared[watched.index], watched)
@@ -553,8 +542,8 @@ class Stopwatch:
         side.resume()
         try:
             answers = {"next": releases.next_call, "places": tell_places}
-            sent = releases.release if side.keys is not None else None
-            reply = side.ask(message, seconds=seconds, answers=answers, sent=sent)
+            with self._kernels.of(side.page):
+                reply = side.ask(message, seconds=seconds, answers=answers, meanwhile=releases.serve)
         except (ContestantFailed, ContestantGone) as error:
             if is_baseline:  # no fault of the candidate's
                 raise sides.baseline_failed(error) from None
@@ -565,15 +554,12 @@ class Stopwatch:
         if (outer := releases.outer_ms) is not None:
             host = outer * len(slots)
         side.pause()
-        self._queued_us = max(self._queued_us, clock.believable_times([reply.get("queued_us")], 1)[0])
         self._arrivals += [] if is_baseline else [arrival]
         if trouble := self._watch.after():
             self._disturbances.append(trouble)
             self._waited.add(is_baseline)
         if not is_baseline:
             self._releases, self._reply = releases, reply
-            if not self._trusted:
-                self._flush_failure = self._flush_failure or releases.flush_failure()
         return clock.believable_times(reply.get("ms"), len(slots)), host
 
     def _destroy(self, side: Contestant, slot: SlotSide, watched: _Watched) -> float:
