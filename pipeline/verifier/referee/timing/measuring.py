@@ -188,10 +188,11 @@ class Measuring:
             toolchain=self.toolchain,
         )
         found = []
+        doubts = pace.doubts_about(self.timed.rounds, self.timed.alone, measured.speedup_interval)
         further = CompiledBaselines(self.cache, environment, setup, race)
         for kind in self.subject.settings.baselines:
             progress(f"baseline {kind}")
-            against, check = further.against(kind, measured)
+            against, check = further.against(kind, measured, doubts)
             self.ledger.checks.append(check)
             found += [against] if against is not None else []
         self.ledger.measurement = measured.model_copy(update={"against": tuple(found)})
