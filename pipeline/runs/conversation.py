@@ -429,8 +429,7 @@ class Conversation:
         )
         await in_thread(self._context.store.record_extraction, attempt_id, extraction)
         if extraction.candidate is None:
-            status = extraction.status or Status.NO_CODE
-            await self._finish(attempt_id, key, status, response, extraction, None)
+            await self._finish(attempt_id, key, extraction.why_none, response, extraction, None)
             return _without_program(attempt_id, prompt, response, extraction, origin)
         source = extraction.candidate.source
         same = await in_thread(repeated, source, self._judged.values())
