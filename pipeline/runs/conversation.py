@@ -434,14 +434,14 @@ class Conversation:
         source = extraction.candidate.source
         same = await in_thread(repeated, source, self._judged.values())
         async with self._verdicts.alone(source):
-            verdict = await self._verdict(attempt_id, key, extraction, source, before)
+            verdict = await self._verification(attempt_id, key, extraction, source, before)
         await self._finish(attempt_id, key, verdict.status, response, extraction, verdict)
         if verdict.status in RETRIED:
             return None
         failure = Failure.from_verification(verdict, repeated=same is not None)
         return Judged(attempt_id, prompt, response, failure, verdict, source, *origin)
 
-    async def _verdict(
+    async def _verification(
         self,
         attempt_id: int,
         key: AttemptKey,

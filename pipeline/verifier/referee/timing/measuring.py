@@ -226,7 +226,7 @@ class Measuring:
     def _check_rounds(self, timed: Timed) -> None:
         if timed.bad is not None:
             self.ledger.errors.append(timed.bad)
-            seen = f"output {timed.bad.output} of a timed call: {timed.bad.verdict}"
+            seen = f"output {timed.bad.output} of a timed call: {timed.bad.in_words}"
             raise self.ledger.failed(TIMED_OUTPUTS, seen, timed.bad.model_dump(mode="json"))
         if timed.failure is not None:
             check, seen = _FAILURES[timed.failure]
