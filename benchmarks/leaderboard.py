@@ -117,7 +117,7 @@ def after_batches(place: DatabasePlace, options: argparse.Namespace) -> list[Tim
         lambda s: s.execute(text("SELECT MAX(sample) + 1, (SELECT MAX(id) FROM runs) FROM attempts")).one()
     )
     settings = synthetic_run(f"synthetic-{last}", last, options.turns)
-    new = database.write(lambda session: records.run_row(session, settings))
+    new = database.write(lambda session: records.ensure_run(session, settings))
     batches = {
         "a new run": Shape((new,), options.turns),
         "a run that is there": Shape((1,), options.turns, first),

@@ -74,9 +74,9 @@ class Shape:
 def fill(database: Database, attempts: int, turns: int, dice: random.Random) -> None:
     """Stores the runs, the problems, and `attempts` attempts."""
     settings = [synthetic_run(f"synthetic-{number}", number, turns) for number in range(MODELS)]
-    runs = database.write(lambda session: tuple(records.run_row(session, each) for each in settings))
+    runs = database.write(lambda session: tuple(records.ensure_run(session, each) for each in settings))
     problems = [synthetic_problem(number) for number in range(PROBLEMS)]
-    database.write(lambda session: [records.problem_row(session, problem) for problem in problems])
+    database.write(lambda session: [records.ensure_problem(session, problem) for problem in problems])
     add_all(database, Shape(runs, turns), attempts, dice)
 
 
@@ -139,16 +139,16 @@ def add(
     session.add(attempt)
     session.flush()
     source = f"# synthetic candidate {number}\n" + "y = 2\n" * 700
-    answer = records.response_row(session, Response(text=source, raw={"synthetic": source}))
+    answer = records.unsaved_response(session, Response(text=source, raw={"synthetic": source}))
     answer.attempt_id, answer.ordinal, answer.created = attempt.id, 1, moment
     session.add(answer)
     if status is not Status.NO_CODE:
         candidate = Candidate(source=source, sha256=sha256_text(source))
         session.add(
-            records.candidate_row(session, attempt.id, Extraction(candidate=candidate, method="fence"))
+            records.unsaved_candidate(session, attempt.id, Extraction(candidate=candidate, method="fence"))
         )
         verification = synthetic_verification(problem, candidate, status, dice)
-        records.verification_rows(session, attempt.id, verification, "first")
+        records.add_verification(session, attempt.id, verification, "first")
     return int(attempt.id)
 
 

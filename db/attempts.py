@@ -61,7 +61,7 @@ def begin(
     """
     a = models.Attempt
     problem = records.problem_number(session, key.problem_id, key.problem_sha256)
-    prompt_id = records.prompt_row(session, prompt) if prompt else None
+    prompt_id = records.ensure_prompt(session, prompt) if prompt else None
     row = session.scalars(
         select(a).where(a.run_id == run_id, a.problem == problem, a.sample == key.sample, a.turn == key.turn)
     ).one_or_none()
@@ -325,17 +325,17 @@ def add_finished(session: Session, done: Finished) -> int:
 
     Run, problem, attempt and everything about it in one transaction: a kill leaves the whole or nothing.
     """
-    run_id = records.run_row(session, done.run)
-    problem = records.problem_row(session, done.problem)
+    run_id = records.ensure_run(session, done.run)
+    problem = records.ensure_problem(session, done.problem)
     of = {"run": run_id, "problem": problem}
     last, now = session.connection().execute(_LAST, of).scalar(), utc_now()
     row = models.Attempt(run_id=run_id, problem=problem, turn=1, parent_id=done.parent_id, created=now)
     row.sample, row.status, row.finished = 0 if last is None else last + 1, done.status, now
     number = insert(session, row)
-    append(session, number, records.response_row(session, done.response))
-    insert(session, records.candidate_row(session, number, done.extraction))
+    append(session, number, records.unsaved_response(session, done.response))
+    insert(session, records.unsaved_candidate(session, number, done.extraction))
     if done.verification is not None:
-        records.verification_rows(session, number, done.verification, "first")
+        records.add_verification(session, number, done.verification, "first")
     return number
 
 

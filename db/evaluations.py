@@ -256,7 +256,7 @@ def _add(session: Session, caller: str, item: Submitted, now: float, most_losses
         idempotency_key=item.idempotency_key,
         request_sha256=item.request_sha256,
         label=item.label,
-        problem=records.problem_row(session, item.problem),
+        problem=records.ensure_problem(session, item.problem),
         text_sha256=keep(session, item.text),
         settings=item.settings.model_dump(mode="json"),
         backend=item.settings.backend,

@@ -1,4 +1,4 @@
-"""The job queue of the evaluation service, as workers, builders and judges use it: `JobQueue`.
+"""The job queue of the evaluation service, as its workers use it, builders and judges among them.
 
 The database is the only truth. A daemon leases jobs with `take`, and renews the leases while it lives. An
 expired lease passes to the next daemon with a higher fencing token; what the former owner still delivers is

@@ -1,4 +1,7 @@
-"""Writes the rows of runs, attempts and verifications. Callers hold the transaction."""
+"""Writes the rows of runs, attempts and verifications. Callers hold the transaction.
+
+`ensure_*` adds a row unless it is there, and returns its id; `unsaved_*` makes one for the caller to insert.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,11 @@ from kernelproof.types import (
 from kernelproof.version import policy_of
 
 
-def run_row(session: Session, settings: RunSettings) -> int:
+def ensure_run(session: Session, settings: RunSettings) -> int:
     columns = settings.model_dump(
         include={"name", "kind", "model", "base_url", "template", "template_sha256", "turns"}
     )
-    return _row(
+    return _ensure(
         session,
         models.Run,
         {"key": settings.key},
@@ -44,8 +47,8 @@ def run_row(session: Session, settings: RunSettings) -> int:
     )
 
 
-def _row(session: Session, table: Any, key: dict[str, Any], /, **columns: Any) -> int:
-    """The row of a table whose `key` columns these are, made with the other columns when it is not there."""
+def _ensure(session: Session, table: Any, key: dict[str, Any], /, **columns: Any) -> int:
+    """The id of the row whose `key` columns these are, added with the other columns when it is not there."""
     known = session.connection().execute(_number(table, *key), key).scalar()
     if known is not None:
         return int(known)
@@ -60,14 +63,14 @@ def _number(table: Any, *key: str) -> Any:
     return select(columns.id).where(*(columns[name] == bindparam(name) for name in key))
 
 
-def problem_row(session: Session, problem: Problem) -> int:
-    """The problem's row, made unless one with the same id and source is there."""
+def ensure_problem(session: Session, problem: Problem) -> int:
+    """A problem is known by its id and its source."""
     key = {"problem_id": problem.id, "sha256": problem.sha256}
     known = session.connection().execute(_number(models.Problem, *key), key).scalar()
     if known is not None:
         return int(known)
     keep(session, problem.source)
-    return _row(session, models.Problem, key, **problem.model_dump(exclude={"id", "sha256", "source"}))
+    return _ensure(session, models.Problem, key, **problem.model_dump(exclude={"id", "sha256", "source"}))
 
 
 def problem_number(session: Session, problem_id: str, sha256: str) -> int:
@@ -75,17 +78,17 @@ def problem_number(session: Session, problem_id: str, sha256: str) -> int:
     return session.scalars(select(p.id).where(p.problem_id == problem_id, p.sha256 == sha256)).one()
 
 
-def prompt_row(session: Session, prompt: Prompt) -> int:
+def ensure_prompt(session: Session, prompt: Prompt) -> int:
     columns = {
         **prompt.model_dump(include={"sha256", "template", "template_sha256"}),
         "system_sha256": keep(session, prompt.system),
         "user_sha256": keep(session, prompt.user),
         "history_sha256": keep(session, json.dumps(prompt.history)),
     }
-    return _row(session, models.Prompt, columns)
+    return _ensure(session, models.Prompt, columns)
 
 
-def response_row(session: Session, response: Response) -> models.Response:
+def unsaved_response(session: Session, response: Response) -> models.Response:
     """An answer; attempt, ordinal and time are for the caller to set."""
     return models.Response(
         raw_sha256=keep(session, json.dumps(response.raw)),
@@ -96,7 +99,7 @@ def response_row(session: Session, response: Response) -> models.Response:
     )
 
 
-def candidate_row(session: Session, attempt_id: int, extraction: Extraction) -> models.Candidate:
+def unsaved_candidate(session: Session, attempt_id: int, extraction: Extraction) -> models.Candidate:
     start, end = extraction.span or (None, None)
     return models.Candidate(
         attempt_id=attempt_id,
@@ -108,12 +111,12 @@ def candidate_row(session: Session, attempt_id: int, extraction: Extraction) -> 
     )
 
 
-def environment_row(session: Session, environment: Environment) -> int:
+def ensure_environment(session: Session, environment: Environment) -> int:
     gpu = environment.gpu
     columns = environment.model_dump(
         include={"driver", "cuda", "torch", "python", "nvcc", "cxx", "cpu", "host_sha256", "kernelproof"}
     )
-    return _row(
+    return _ensure(
         session,
         models.Environment,
         {"fingerprint": environment.fingerprint},
@@ -125,7 +128,7 @@ def environment_row(session: Session, environment: Environment) -> int:
     )
 
 
-def verification_rows(
+def add_verification(
     session: Session,
     attempt_id: int,
     verification: Verification,
@@ -141,7 +144,7 @@ def verification_rows(
         attempt_id=attempt_id,
         kind=kind,
         reused_from=None if reused_from is None else _repeated(session, reused_from, v),
-        environment_id=environment_row(session, v.environment) if v.environment else None,
+        environment_id=ensure_environment(session, v.environment) if v.environment else None,
         sandbox_tier=v.sandbox.tier if v.sandbox else None,
         sandbox=v.sandbox.model_dump() if v.sandbox else None,
         settings=v.settings.model_dump(),

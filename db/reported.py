@@ -48,11 +48,11 @@ def add(session: Session, settings: RunSettings, items: Sequence[Imported]) -> t
     A program that the run has already, from the same file with the same text, stays as it is; a claim
     about it that is new is appended. One that is to be judged has no status.
     """
-    run_id = records.run_row(session, settings)
+    run_id = records.ensure_run(session, settings)
     known = _known(session, run_id)
     kept = []
     for item in items:
-        problem = records.problem_row(session, item.problem)
+        problem = records.ensure_problem(session, item.problem)
         content = _Content(item.reported.source, problem, keep_optional(session, item.response.text))
         before = known.get(content)
         attempt_id = before if before is not None else _begin(session, run_id, problem, item)
@@ -85,8 +85,8 @@ def _begin(session: Session, run_id: int, problem: int, item: Imported) -> int:
         row.status, row.finished = item.extraction.status, utc_now()
     session.add(row)
     session.flush()
-    attempts.append(session, row.id, records.response_row(session, item.response))
-    session.add(records.candidate_row(session, row.id, item.extraction))
+    attempts.append(session, row.id, records.unsaved_response(session, item.response))
+    session.add(records.unsaved_candidate(session, row.id, item.extraction))
     return row.id
 
 

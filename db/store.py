@@ -100,11 +100,11 @@ class Store(HasDatabase):
         """Closes the file. The store must not be used afterwards."""
         self._database.close()
 
-    begin_run = writing(records.run_row)
-    add_problem = writing(records.problem_row)
+    begin_run = writing(records.ensure_run)
+    add_problem = writing(records.ensure_problem)
     add_finished = writing(attempts.add_finished)
     add_imported = writing(reported.add)
-    record_verification = writing(records.verification_rows)
+    record_verification = writing(records.add_verification)
     spent = reading(attempts.spent)
     answered = reading(attempts.answered)
     usage_of = reading(attempts.usage_of)
@@ -180,7 +180,7 @@ class Store(HasDatabase):
         """Appends an answer; call it before anything is parsed. The first answer of an attempt counts: one
         that comes later is kept, and paid for, and changes nothing.
         """
-        attempts.append(session, attempt_id, records.response_row(session, response))
+        attempts.append(session, attempt_id, records.unsaved_response(session, response))
 
     def record_provider_error(self, attempt_id: int, message: str, *, retriable: bool | None = None) -> None:
         """Appends what the provider said instead of an answer, and whether asking again can help."""
@@ -192,7 +192,7 @@ class Store(HasDatabase):
         """Appends what extraction found, unless the newest row says the same."""
         newest = loading.newest_candidate(session, attempt_id)
         if newest is None or loading.extraction_of(newest, Library(session)) != extraction:
-            session.add(records.candidate_row(session, attempt_id, extraction))
+            session.add(records.unsaved_candidate(session, attempt_id, extraction))
 
     @write_transaction
     def finish_attempt(

@@ -279,11 +279,11 @@ def _print(done: Tuned, where: str) -> None:
     if done.original is not None:
         console.print(f"verified again on fresh inputs, at rigor {done.task.confirm.rigor}:")
         print_timed(titles, [*row("original", done.original), *row("best", done.best)], console)
-        console.print(_verdict(done), markup=False, soft_wrap=not console.is_terminal)
+        console.print(_closing_line(done), markup=False, soft_wrap=not console.is_terminal)
         print_next(_next(done, where), console)
 
 
-def _verdict(done: Tuned) -> str:
+def _closing_line(done: Tuned) -> str:
     """The closing line: the gain, or why the original is kept."""
     from kernelproof.report.findings import SEPARATOR, gain_words
 

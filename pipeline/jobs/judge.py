@@ -165,7 +165,7 @@ def files_run(settings: VerifySettings, label: str | None) -> RunSettings:
 def without_program(job: Job) -> Verification:
     """The verification of a text in which extraction found no program."""
     return Verification(
-        status=job.extraction.status or Status.NO_CODE,
+        status=job.extraction.why_none,
         reason=job.extraction.reason,
         problem_id=job.problem.id,
         problem_sha256=job.problem.sha256,
@@ -231,7 +231,7 @@ class Judge:
                 verification = self._engine.sanitize(source, job.problem, verification, on_stage, stop)
             if stop is not None:
                 stop.check()
-        status = verification.status if verification else extraction.status or Status.NO_CODE
+        status = verification.status if verification else extraction.why_none
         return self._kept(Verdict(extraction, status, verification), job)
 
     async def submit(

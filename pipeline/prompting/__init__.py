@@ -1,7 +1,8 @@
 """Prompts: templates rendered for a problem and for the result of its last answer. Runs nothing.
 
-A prompt is composed in `compose`: `first_prompt`, `repair_prompt`, `plans_prompt`. It renders a template
-(`templates`, from `prompts/` at the top) with the `evidence` of a failure, cut to size.
+A prompt is composed in `compose`: `first_prompt` and `repair_prompt`, `plans_prompt` for plans, `plan_prompt`
+for the program of one. It renders a template (`templates`, from `prompts/` at the top) with the `evidence` of
+a failure, cut to size.
 """
 
 from kernelproof.prompting.compose import first_prompt, plan_prompt, plans_prompt, repair_prompt, repair_text

@@ -51,7 +51,7 @@ def first_prompt(
 
     `template` is a packaged template's name or the path of a folder; None: the backend's. `hardware`,
     `reference_ms` (milliseconds of one call of the reference), `target` (a speedup) and `profile` (text) each
-    add a section.
+    add a section; they are for Python programs (docs/reference/prompts.md), runs leave them out.
     `numerics` and `purity` are the rules that the answer will be judged by.
     Raises UsageError for an unknown backend, size preset or template, and for a mistake in a template.
     """

@@ -133,14 +133,14 @@ class OpenAIProvider(Provider):
                 return answer
 
         def wait(failure: Failure, pause_s: float) -> None:
-            if failure.verdict.busy:
+            if failure.reaction.busy:
                 self._limit.busy(taken, pause_s)
             question.tell(AskEvent("waiting", note=f"again in {pause_s:.1f} s: {failure}"))
 
         try:
             return await self._server.insist(attempt, self._options.max_retries, wait)
         except Failure as failure:
-            hint = _too_long_perhaps(question) if failure.verdict.unexplained else ""
+            hint = _too_long_perhaps(question) if failure.reaction.unexplained else ""
             raise failure.again(f"{failure}{hint}") from failure
 
     def keep_batches(self, journal: BatchJournal) -> None:
@@ -163,7 +163,7 @@ class OpenAIProvider(Provider):
                 work = partial(self._sent, question, sent)
                 return await self._server.attempt(work, str(question), sent)
             except Failure as failure:
-                refused = failure.verdict.parameter
+                refused = failure.reaction.parameter
                 if refused not in ("stream", "stream_options") or not sent[refused]:
                     raise
                 self._stream = self._stream and refused != "stream"

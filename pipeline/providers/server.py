@@ -27,7 +27,13 @@ from kernelproof.errors import ProviderError, ProviderFatal, UsageError
 from kernelproof.listening import allow_open_files
 from kernelproof.providers.pacing import backoff, retry_after
 from kernelproof.providers.protocol import ProviderOptions
-from kernelproof.providers.server_errors import AnswerError, Complaint, Verdict, complaint_of_reply, judged
+from kernelproof.providers.server_errors import (
+    AnswerError,
+    Complaint,
+    Reaction,
+    complaint_of_reply,
+    reaction_to,
+)
 
 if TYPE_CHECKING:
     import httpx2
@@ -191,10 +197,10 @@ TLS_ERRORS = (ssl.SSLError, anyio.EndOfStream, anyio.BrokenResourceError, anyio.
 class Failure(ProviderError):
     """A request got no answer."""
 
-    def __init__(self, message: str, verdict: Verdict, after_s: float | None = None) -> None:
+    def __init__(self, message: str, reaction: Reaction, after_s: float | None = None) -> None:
         """`after_s`: the server asks to wait so long."""
-        super().__init__(message, retriable=verdict.retry, of_question=verdict.of_question)
-        self.verdict, self.after_s = verdict, after_s
+        super().__init__(message, retriable=reaction.retry, of_question=reaction.of_question)
+        self.reaction, self.after_s = reaction, after_s
 
 
 class ModelServer:
@@ -222,12 +228,12 @@ class ModelServer:
             try:
                 return await attempt()
             except Failure as error:
-                failure, verdict = error, error.verdict
-            if verdict.fatal is not None:
-                raise ProviderFatal(f"{self.name}: {verdict.fatal}") from failure
-            pause_s = failure.after_s or backoff(busy if verdict.busy else tries)
-            busy, tries = busy + verdict.busy, tries + (not verdict.busy)
-            if not verdict.retry or tries > retries or busy > BUSY_TRIES:
+                failure, reaction = error, error.reaction
+            if reaction.fatal is not None:
+                raise ProviderFatal(f"{self.name}: {reaction.fatal}") from failure
+            pause_s = failure.after_s or backoff(busy if reaction.busy else tries)
+            busy, tries = busy + reaction.busy, tries + (not reaction.busy)
+            if not reaction.retry or tries > retries or busy > BUSY_TRIES:
                 raise failure
             say(failure, pause_s)
             await anyio.sleep(pause_s)
@@ -258,25 +264,25 @@ class ModelServer:
         except AnswerError as error:
             raise self.failure(error.complaint, sent or {}, f"{error.context}: ") from error
         except ProviderError as error:
-            again = Verdict(retry=error.retriable, of_question=error.of_question)
+            again = Reaction(retry=error.retriable, of_question=error.of_question)
             raise Failure(f"{self.name}: {self.safe(str(error))}", again) from error
         except (openai.APITimeoutError, httpx2.TimeoutException) as error:
             why = f"said nothing for {self._options.timeout_s:g} s (--timeout): {what}"
             if isinstance(error.__cause__ or error, httpx2.ConnectTimeout):
                 why = f"cannot be reached: no connection within {CONNECT_S:g} s"
-            raise Failure(f"{self.name} {why}", Verdict(retry=True)) from error
+            raise Failure(f"{self.name} {why}", Reaction(retry=True)) from error
         except (openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError, *TLS_ERRORS) as error:
             cause = error.__cause__ or error
             why = f"cannot be reached, or broke off: {self.safe(str(cause)) or type(cause).__name__}"
-            raise Failure(f"{self.name} {why}", Verdict(retry=True)) from error
+            raise Failure(f"{self.name} {why}", Reaction(retry=True)) from error
 
     def failure(
         self, complaint: Complaint, sent: Mapping[str, object], where: str = "", after_s: float | None = None
     ) -> Failure:
         """What an error in the server's words means; `where` it stood, for the message."""
         has_key, variable = self._key != PLACEHOLDER_KEY, self._key_variable
-        verdict = judged(complaint, self.safe(complaint.message), sent, variable, has_key=has_key)
-        return Failure(f"{self.name}: {self.safe(where + complaint.message)}", verdict, after_s)
+        reaction = reaction_to(complaint, self.safe(complaint.message), sent, variable, has_key=has_key)
+        return Failure(f"{self.name}: {self.safe(where + complaint.message)}", reaction, after_s)
 
     def safe(self, message: str) -> str:
         """A server's message without our key, fit for every file and short enough for a screen."""

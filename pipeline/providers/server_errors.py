@@ -149,7 +149,7 @@ _INSTEAD = {"max_completion_tokens": "--param max_tokens=N", "max_tokens": "--ma
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Reaction:
     """What to do about an error."""
 
     fatal: str | None = None
@@ -166,32 +166,32 @@ class Verdict:
     """The server failed and did not say at what: perhaps at the length of the prompt."""
 
 
-def judged(
+def reaction_to(
     complaint: Complaint, message: str, sent: Mapping[str, object], key_variable: str, *, has_key: bool = True
-) -> Verdict:
+) -> Reaction:
     """What an error means. `message` is the server's, safe to show; `sent` the fields of the request;
     `has_key`: whether a key was sent."""
     status, codes = complaint.status, complaint.codes
     if codes & _QUOTA or _NO_MONEY.search(message):
-        return Verdict(fatal=f"the quota is used up: {message}")
+        return Reaction(fatal=f"the quota is used up: {message}")
     if status == 402:
-        return Verdict(fatal=f"{message}; the account needs credit")
+        return Reaction(fatal=f"{message}; the account needs credit")
     if status == 401 or "invalid_api_key" in codes or (status in (400, 403) and _BAD_KEY.search(message)):
         what = "check the key in" if has_key else "no key is set: put one into"
-        return Verdict(fatal=f"{message}; {what} {key_variable} (--key-variable names another)")
+        return Reaction(fatal=f"{message}; {what} {key_variable} (--key-variable names another)")
     if status == 403:
         if _FLAGGED.search(message):  # a gateway refused this prompt
-            return Verdict(of_question=True)
-        return Verdict(fatal=f"{message}; the key in {key_variable} may not use this model or server")
+            return Reaction(of_question=True)
+        return Reaction(fatal=f"{message}; the key in {key_variable} may not use this model or server")
     if status in (404, 405, 410) or "model_not_found" in codes:
         where = "the model's name (--model) and the base URL (--base-url; most end in /v1)"
-        return Verdict(fatal=f"{message}; check {where}")
+        return Reaction(fatal=f"{message}; check {where}")
     if status in (400, 422):
         return _of_a_bad_request(complaint, message, sent)
     busy = status == 429 or (status is None and bool(codes & _BUSY))
     too_long = status == 413 or (status is None and _is_too_long(complaint))
     passes = status is None and not codes & _REFUSED and not too_long
-    return Verdict(
+    return Reaction(
         of_question=too_long or (status is None and not busy and bool(codes & _FILTERED)),
         retry=busy or passes or status in (408, 409) or (status or 0) >= 500,
         busy=busy,
@@ -200,18 +200,18 @@ def judged(
     )
 
 
-def _of_a_bad_request(complaint: Complaint, message: str, sent: Mapping[str, object]) -> Verdict:
+def _of_a_bad_request(complaint: Complaint, message: str, sent: Mapping[str, object]) -> Reaction:
     if _is_too_long(complaint):
-        return Verdict(of_question=True)
+        return Reaction(of_question=True)
     parameter = _field(complaint, sent)
     if complaint.parameter == "model" or (parameter is None and _NO_MODEL.search(message)):
-        return Verdict(fatal=f"{message}; check the model's name (--model)")
+        return Reaction(fatal=f"{message}; check the model's name (--model)")
     if parameter is None:
-        return Verdict(of_question=bool(complaint.codes & _FILTERED or _FLAGGED.search(message)))
+        return Reaction(of_question=bool(complaint.codes & _FILTERED or _FLAGGED.search(message)))
     unknown = parameter in _INSTEAD and _UNKNOWN.search(" ".join((message, *complaint.codes)))
     instead = f", or use {_INSTEAD[parameter]}" if unknown else ""
     flag = FLAGS.get(parameter, f"--param {parameter}")
-    return Verdict(
+    return Reaction(
         fatal=f"the server does not accept {parameter}: change or leave out {flag}{instead}. {message}",
         parameter=parameter,
     )

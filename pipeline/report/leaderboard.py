@@ -240,7 +240,7 @@ def _speedup(k: Kernel) -> str:
     return speedup_and_interval(k.speedup, k.interval)[0] + mark + counts
 
 
-def _verdict(row: Row) -> str:
+def _pace_or_why(row: Row) -> str:
     """The pace; where it is unresolved why."""
     k = row.kernel
     if k is None:
@@ -267,9 +267,9 @@ _INTERVAL = _kernel(
 )
 _PACE = Column(
     "pace",
-    lambda row: _paced(row, _verdict(row)),
+    lambda row: _paced(row, _pace_or_why(row)),
     number=False,
-    short=lambda row: _paced(row, re.sub(r": [^±,]+", "", _verdict(row))),
+    short=lambda row: _paced(row, re.sub(r": [^±,]+", "", _pace_or_why(row))),
     legend="pace: what is proved, or why not",
 )
 _AUTHOR = Column("model", lambda row: row.author, number=False, fit=shortened, optional=True)

@@ -51,12 +51,12 @@ def _plans(sample: Sequence[StoredAttempt]) -> dict[int, str]:
 def best_of(sample: Sequence[StoredAttempt]) -> StoredAttempt | None:
     """The correct attempt whose speedup's interval begins highest; of equal ones the first. One that was
     screened counts only where no other one is."""
-    correct = [attempt for attempt in sample if status_of(attempt, _verdict(attempt)) is Status.CORRECT]
+    correct = [attempt for attempt in sample if status_of(attempt, _verification(attempt)) is Status.CORRECT]
     return max(correct, key=_rank, default=None)
 
 
 def _rank(attempt: StoredAttempt) -> tuple[bool, float]:
-    verdict = _verdict(attempt)
+    verdict = _verification(attempt)
     if verdict is None:
         return True, 0.0
     measured = verdict.measurement
@@ -68,7 +68,7 @@ def is_screening(verdict: Verification) -> bool:
     return verdict.settings.bar is not None
 
 
-def _verdict(attempt: StoredAttempt) -> Verification | None:
+def _verification(attempt: StoredAttempt) -> Verification | None:
     return attempt.verdict.verification if attempt.verdict else None
 
 
@@ -94,7 +94,7 @@ def head(sample: Sequence[StoredAttempt], best: StoredAttempt | None) -> Text:
         f"strategy {first.run.strategy_name}, {counted(len(sample), 'attempt')}, "
         + (f"best #{best.id}" if best is not None else "none correct")
     )
-    verdict = _verdict(best) if best is not None else None
+    verdict = _verification(best) if best is not None else None
     if verdict is not None and first.run.race:
         at = verdict.settings.rigor
         words += ", not verified again yet" if is_screening(verdict) else f", verified again at {at}"
@@ -103,7 +103,7 @@ def head(sample: Sequence[StoredAttempt], best: StoredAttempt | None) -> Text:
 
 def _line(attempt: StoredAttempt, is_best: bool, plan: str) -> Text:
     """`#17 turn 3  correct  1.43× [1.42, 1.44] faster, 61.2 % of the roofline  best  plan 2 of ...`."""
-    verdict = _verdict(attempt)
+    verdict = _verification(attempt)
     status = status_of(attempt, verdict)
     line = Text(f"#{attempt.id} turn {attempt.key.turn}  ")
     line.append_text(status_text(attempt, status))

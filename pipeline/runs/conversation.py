@@ -429,20 +429,19 @@ class Conversation:
         )
         await in_thread(self._context.store.record_extraction, attempt_id, extraction)
         if extraction.candidate is None:
-            status = extraction.status or Status.NO_CODE
-            await self._finish(attempt_id, key, status, response, extraction, None)
+            await self._finish(attempt_id, key, extraction.why_none, response, extraction, None)
             return _without_program(attempt_id, prompt, response, extraction, origin)
         source = extraction.candidate.source
         same = await in_thread(repeated, source, self._judged.values())
         async with self._verdicts.alone(source):
-            verdict = await self._verdict(attempt_id, key, extraction, source, before)
+            verdict = await self._verification(attempt_id, key, extraction, source, before)
         await self._finish(attempt_id, key, verdict.status, response, extraction, verdict)
         if verdict.status in RETRIED:
             return None
         failure = Failure.from_verification(verdict, repeated=same is not None)
         return Judged(attempt_id, prompt, response, failure, verdict, source, *origin)
 
-    async def _verdict(
+    async def _verification(
         self,
         attempt_id: int,
         key: AttemptKey,

@@ -1,9 +1,9 @@
-"""Daemons of the evaluation service, and the work of workers, judges and builders.
+"""Workers of the evaluation service: the daemon that each is, and the work of its role.
 
 A daemon takes evaluations under leases, works on several, and renews. It may be killed at any moment: what it
-had is taken by another daemon when its lease ends. A worker builds and judges. A builder compiles candidates
-and publishes them, a failed build, too, and gives no verdict. A judge takes what builders have built, or what
-has not to be built.
+had is taken by another daemon when its lease ends. A worker of the role `all` builds and judges. A builder
+compiles candidates and publishes them, a failed build, too, and gives no verdict. A judge takes what builders
+have built, or what has not to be built.
 """
 
 from __future__ import annotations

@@ -134,3 +134,8 @@ class Extraction(FrozenRecord):
     """What was odd about the response: `unclosed_fence` ...; docs/rationale/extraction.md lists them."""
     span: tuple[int, int] | None = None
     """Start and end character of the code in the response's text, before normalisation, where known."""
+
+    @property
+    def why_none(self) -> Status:
+        """The status of an attempt whose answer holds no candidate."""
+        return self.status or Status.NO_CODE

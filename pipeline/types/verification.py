@@ -237,8 +237,8 @@ class ErrorStatistics(FrozenRecord):
         return self.wrong > 0 and self.first_bad is None and self.nan == 0
 
     @property
-    def verdict(self) -> str:
-        """What is wrong, with what would have been accepted, in words; for people and models."""
+    def in_words(self) -> str:
+        """What is wrong, with what would have been accepted; for people and models."""
         allowed = "" if self.allowed_norm is None else f" (allowed: {self.allowed_norm:.3g})"
         own = f", PyTorch's own is {self.reference_relative_norm:.3g}"
         norm = f"the error is {self.relative_norm:.3g} of the result in norm{allowed}{own}"

@@ -11,8 +11,8 @@ status; nothing else in the verifier does. The facts come in this order, and the
    Then three facts may take the place of that one (`pipeline/verifier/referee/verdict.py`): the candidate
    kept the GPU's memory (`Session.blamed`), none of its extensions was built (`build_failure_override`), the
    machine stood still.
-4. The engine (`engine.py`): a referee that is lost `MAX_TRIES` times, or `MAX_GPUS` GPUs that fail their
-   canary after it.
+4. The engine (`pipeline/verifier/engine/engine.py`): a referee that is lost `MAX_TRIES` times, or `MAX_GPUS`
+   GPUs that fail their canary after it.
 
 A candidate with none of these is `correct`. What a stage reports depends on the candidate; which status
 follows does not. A fault of ours is `infrastructure_error`, never a status that counts against the candidate.

@@ -78,10 +78,10 @@ def test_the_first_error_of_ones_own_is_told_without_commands() -> None:
 
 def test_equal_failures_are_told_once_with_their_number() -> None:
     one = Build(key="0", state=BuildState.ERROR, name="e", log=BOUND)
-    ended = compiler_output.verdict([one] * 64)
+    ended = compiler_output.ended_by_builds([one] * 64)
     assert ended is not None
     assert ended.status is Status.BUILD_ERROR and ended.details == BOUND
     assert ended.reason.startswith(
         "your extension did not compile (asked for 64 times): main.cpp:4:43: error: 'own'"
     )
-    assert compiler_output.verdict([]) is None
+    assert compiler_output.ended_by_builds([]) is None

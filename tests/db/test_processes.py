@@ -176,7 +176,7 @@ def test_sixteen_writers(store: Store) -> None:
 
 def test_a_transaction_that_fails_leaves_nothing(store: Store) -> None:
     def fail(session: Session) -> None:
-        records.run_row(session, samples.settings())
+        records.ensure_run(session, samples.settings())
         raise ValueError("on purpose")
 
     with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""The plan has every check, no stage ends what it cannot end, and two modules choose statuses."""
+"""The plan has every check, no stage ends what it cannot end; who chooses statuses."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def test_no_stage_ends_as_correct_or_before_a_referee_sees_the_candidate() -> No
     assert not before & {status for stage in PLAN for status in stage.may_end}
 
 
-def test_a_status_is_chosen_in_two_modules_only() -> None:
-    """Elsewhere in extraction and in the verifier a status is compared with, or a key."""
+def test_extraction_and_the_verifier_choose_statuses_in_one_module_each() -> None:
+    """Elsewhere in the two a status is compared with, or a key."""
     files = [path for folder in ("extraction", "verifier") for path in (ROOT / folder).rglob("*.py")]
     choosing = {path.relative_to(ROOT).as_posix() for path in files if chosen_statuses(path.read_text())}
     assert choosing == {"extraction/extract.py", "verifier/status_rules.py"}

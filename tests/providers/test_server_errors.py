@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelproof.providers.pacing import MAX_BACKOFF_S, MAX_RETRY_AFTER_S, backoff, retry_after
-from kernelproof.providers.server_errors import Complaint, Verdict, complaint, complaint_of_reply, judged
+from kernelproof.providers.server_errors import (
+    Complaint,
+    Reaction,
+    complaint,
+    complaint_of_reply,
+    reaction_to,
+)
 
 SENT: dict[str, object] = {
     "model": "m",
@@ -25,10 +31,10 @@ SENT: dict[str, object] = {
 }
 
 
-def read(status: int, body: Any) -> tuple[Complaint, Verdict]:
+def read(status: int, body: Any) -> tuple[Complaint, Reaction]:
     text = body if isinstance(body, str) else json.dumps(body)
     found = complaint_of_reply(status, "Reason", text.encode())
-    return found, judged(found, found.message, SENT, "MY_KEY")
+    return found, reaction_to(found, found.message, SENT, "MY_KEY")
 
 
 @pytest.mark.parametrize(
@@ -86,10 +92,10 @@ def test_the_servers_words_are_found(body: Any, says: str) -> None:
 )
 def test_a_field_that_the_server_does_not_accept_is_told_with_its_flag(message: str, flag: str) -> None:
     for status in (400, 422):
-        _, verdict = read(status, {"error": {"message": message}})
-        assert verdict.fatal is not None and message in verdict.fatal
-        assert f"change or leave out {flag}" in verdict.fatal
-        assert not verdict.retry
+        _, reaction = read(status, {"error": {"message": message}})
+        assert reaction.fatal is not None and message in reaction.fatal
+        assert f"change or leave out {flag}" in reaction.fatal
+        assert not reaction.retry
 
 
 @pytest.mark.parametrize(
@@ -120,11 +126,11 @@ def test_what_the_client_added_is_named(body: Any, parameter: str) -> None:
     ],
 )
 def test_an_error_of_one_prompt_is_told_from_others(message: str) -> None:
-    assert read(400, {"error": {"message": message}})[1] == Verdict(of_question=True)
+    assert read(400, {"error": {"message": message}})[1] == Reaction(of_question=True)
 
 
 def test_an_error_that_may_be_of_any_prompt_is_none_of_one() -> None:
-    assert read(400, {"error": {"message": "messages: you did something odd"}})[1] == Verdict()
+    assert read(400, {"error": {"message": "messages: you did something odd"}})[1] == Reaction()
 
 
 @pytest.mark.parametrize(
@@ -144,8 +150,8 @@ def test_codes_tell_an_error_of_one_prompt_too(status: int, error: dict[str, Any
         if status == 200
         else complaint_of_reply(status, "", json.dumps({"error": error}).encode())
     )
-    verdict = judged(found, found.message, SENT, "MY_KEY")
-    assert verdict == Verdict(of_question=True)
+    reaction = reaction_to(found, found.message, SENT, "MY_KEY")
+    assert reaction == Reaction(of_question=True)
 
 
 @pytest.mark.parametrize(
@@ -165,8 +171,8 @@ def test_codes_tell_an_error_of_one_prompt_too(status: int, error: dict[str, Any
     ],
 )
 def test_what_holds_for_every_question_stops_the_run(status: int, error: dict[str, str], says: str) -> None:
-    verdict = read(status, {"error": error})[1]
-    assert verdict.fatal is not None and says in verdict.fatal
+    reaction = read(status, {"error": error})[1]
+    assert reaction.fatal is not None and says in reaction.fatal
 
 
 @pytest.mark.parametrize(
@@ -175,8 +181,8 @@ def test_what_holds_for_every_question_stops_the_run(status: int, error: dict[st
     + [(status, True, False) for status in (500, 501, 502, 503, 504, 520, 529)],
 )
 def test_a_status_says_whether_to_ask_again(status: int, retry: bool, busy: bool) -> None:
-    verdict = read(status, {"error": {"message": "no"}})[1]
-    assert (verdict.retry, verdict.busy, verdict.fatal) == (retry, busy, None)
+    reaction = read(status, {"error": {"message": "no"}})[1]
+    assert (reaction.retry, reaction.busy, reaction.fatal) == (retry, busy, None)
 
 
 @pytest.mark.parametrize(
@@ -196,8 +202,8 @@ def test_an_error_in_the_body_of_an_answer_is_judged_by_its_code(
     error: Any, expected: tuple[bool, bool]
 ) -> None:
     found = complaint({"error": error})
-    verdict = judged(found, found.message, SENT, "MY_KEY")
-    assert (verdict.retry, verdict.busy) == expected and verdict.fatal is None
+    reaction = reaction_to(found, found.message, SENT, "MY_KEY")
+    assert (reaction.retry, reaction.busy) == expected and reaction.fatal is None
 
 
 json_values = st.recursive(
@@ -218,8 +224,8 @@ json_values = st.recursive(
 
 @given(st.sampled_from([400, 401, 403, 422, 429, 500]), json_values | st.text())
 def test_no_error_of_a_server_is_an_exception(status: int, body: Any) -> None:
-    found, verdict = read(status, body)
-    assert found.message and not (verdict.fatal and verdict.retry)
+    found, reaction = read(status, body)
+    assert found.message and not (reaction.fatal and reaction.retry)
     complaint(body)
 
 

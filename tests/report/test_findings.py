@@ -9,7 +9,7 @@ import pytest
 from kernelproof.report import findings
 from kernelproof.types import Interval, Pace, Status
 from kernelproof.verifier.referee.timing import claim, clock
-from kernelproof.verifier.referee.timing.pace import resolution, unresolved_because
+from kernelproof.verifier.referee.timing.pace import resolution_of, unresolved_because
 from tests.db import samples
 
 
@@ -45,7 +45,7 @@ def test_a_finding_has_the_digits_that_say_something(
 def test_each_reason_of_an_interval_has_a_short_form(
     low: float, high: float, spread: float, words: str
 ) -> None:
-    because = unresolved_because(Interval(low=low, high=high), resolution(spread))
+    because = unresolved_because(Interval(low=low, high=high), resolution_of(spread))
     assert said(1.2, low, high, Pace.UNRESOLVED, because).endswith(f"unresolved ({words})")
 
 

@@ -64,7 +64,7 @@ def contradictions(attempt: Bundled) -> tuple[str, ...]:
         *_problem(attempt.problem, verification),
         *program_changed(attempt.response, attempt.extraction, attempt.base, verification),
         *_prompt(attempt),
-        *_verdict(verification),
+        *_status(verification),
         *(_measured(verification.measurement, verification) if verification.measurement else ()),
     )
 
@@ -115,7 +115,7 @@ def _prompt(attempt: Bundled) -> Iterator[str]:
         yield "the prompt is not the one whose SHA-256 it gives"
 
 
-def _verdict(verification: Verification) -> Iterator[str]:
+def _status(verification: Verification) -> Iterator[str]:
     failed = [check.name for check in verification.checks if check.outcome is CheckOutcome.FAIL]
     if verification.status is Status.CORRECT and failed and not verification.flags:
         yield f"the verdict is correct, but a check failed ({failed[0]!r:.60}) and no flag says so"

@@ -190,7 +190,7 @@ def refusal(kind: str, message: str) -> str:
     return f"a kernel did not compile: {kind} at `{_shortened(lines[caret - 1])}`{said}"[:MAX_CHARS]
 
 
-def verdict(failed: Sequence[Build]) -> Ended | None:
+def ended_by_builds(failed: Sequence[Build]) -> Ended | None:
     """How an attempt ends because these builds failed, the first of which decides; None without any."""
     if not failed:
         return None

@@ -371,7 +371,7 @@ def _ended_by_build(prebuilt: Prebuilt, source: str, device: str | None) -> Ende
     if first is not None and prebuilt.refused and first.state is not BuildState.OK:
         return BUILD_CAUSES[first.state].ended(prebuilt.refused, prebuilt.trouble)
     failed = deciding_builds(prebuilt.builds, prebuilt.raised, has_others=compiles_itself(source))
-    failure = compiler_output.verdict(failed)
+    failure = compiler_output.ended_by_builds(failed)
     if failure is not None or device is not None:
         return failure
     cause = cause_without_device(prebuilt.builds, prebuilt.trouble)

@@ -150,7 +150,7 @@ class Ledger:
 
         `raised`: the message of the error that ended it; then one that failed is enough, if it speaks of it.
         """
-        return compiler_output.verdict(deciding_builds(self.builds, raised))
+        return compiler_output.ended_by_builds(deciding_builds(self.builds, raised))
 
     def close(self, status: Status, reason: str, details: str = "") -> Verification:
         """The finished record. Without `details` it has what the candidate's processes wrote."""

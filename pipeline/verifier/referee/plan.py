@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from kernelproof.types import Status
-from kernelproof.verifier import status_rules as kinds
+from kernelproof.verifier import status_rules as rules
 from kernelproof.verifier.contestant.main import configure_torch
 from kernelproof.verifier.referee import stages
 from kernelproof.verifier.referee.session import Session
@@ -53,7 +53,7 @@ PLAN = (
         "load",
         "waits for `ModelNew`, and gives it the reference's weights",
         stages.load,
-        (kinds.WEIGHTS,),
+        (rules.WEIGHTS,),
         (Cause.RAISED_IN_LOAD,),
     ),
     PlanStage(
@@ -61,9 +61,9 @@ PLAN = (
         "drawn inputs, variants of them, results kept, state",
         stages.correctness,
         (
-            *(kinds.OUTPUT_FORM, kinds.OUTPUT_STRIDES, kinds.INPUTS_UNCHANGED, kinds.VALUES, kinds.REPEAT),
-            *(kinds.INPUTS_LATE, kinds.OUTPUT_APART, kinds.RESULT_KEPT, kinds.STATE_UNCHANGED),
-            *(kinds.STATE_UPDATED, kinds.PRECISION),
+            *(rules.OUTPUT_FORM, rules.OUTPUT_STRIDES, rules.INPUTS_UNCHANGED, rules.VALUES, rules.REPEAT),
+            *(rules.INPUTS_LATE, rules.OUTPUT_APART, rules.RESULT_KEPT, rules.STATE_UNCHANGED),
+            *(rules.STATE_UPDATED, rules.PRECISION),
         ),
         (Cause.RAISED_IN_CALL, Cause.NOT_COMPILED),
     ),
@@ -71,7 +71,7 @@ PLAN = (
         "kernels",
         "whose kernels ran in one call",
         stages.kernels,
-        (kinds.OWN_KERNEL, kinds.OWN_COMPUTE),
+        (rules.OWN_KERNEL, rules.OWN_COMPUTE),
         (Cause.NOT_COMPILED, Cause.RAISED_IN_CALL),
         announced=False,
     ),
@@ -79,7 +79,7 @@ PLAN = (
         "settling",
         "waits until nothing else takes time",
         stages.settling,
-        (kinds.EXCLUSIVE,),  # recorded when the device is taken: a GPU before the first stage, by the verdict
+        (rules.EXCLUSIVE,),  # recorded when the device is taken: a GPU before the first stage, by the verdict
         wanted=stages.measured,
         holds=stages.own_cores,
     ),
@@ -88,8 +88,8 @@ PLAN = (
         "rounds of both sides, in one pair of processes or several",
         stages.pairs,
         (
-            *(kinds.TIMED_OUTPUTS, kinds.TIMED_INPUTS, kinds.RESULTS_LATE, kinds.INSIDE_CLOCK),
-            kinds.HELD_STILL,
+            *(rules.TIMED_OUTPUTS, rules.TIMED_INPUTS, rules.RESULTS_LATE, rules.INSIDE_CLOCK),
+            rules.HELD_STILL,
         ),
         (Cause.RAISED_IN_CALL,),
         stages.measured,
@@ -98,7 +98,7 @@ PLAN = (
         "correctness",
         "variants that a slow candidate was spared, if it was not that slow",
         stages.put_off_variants,
-        (kinds.VALUES,),
+        (rules.VALUES,),
         (Cause.RAISED_IN_CALL,),
         stages.not_far_slower,
         announced=False,
@@ -114,7 +114,7 @@ PLAN = (
         "kernels",
         "whose kernels ran, once more",
         stages.kernels_again,
-        (kinds.OWN_KERNEL.again(), kinds.OWN_COMPUTE.again()),
+        (rules.OWN_KERNEL.again(), rules.OWN_COMPUTE.again()),
         (Cause.RAISED_IN_CALL,),
         stages.worth_another_look,
         announced=False,
@@ -123,7 +123,7 @@ PLAN = (
         "probes",
         "what the problem does not promise: flags",
         stages.probes,
-        (kinds.PROBES, kinds.PROBE),
+        (rules.PROBES, rules.PROBE),
         announced=False,
     ),
     PlanStage(
@@ -131,8 +131,8 @@ PLAN = (
         "the baseline alone, and the verdict on the times",
         stages.conclusion,
         (
-            *(kinds.HOST_CLOCK, kinds.BEYOND_ROOFLINE, kinds.BASELINE_ALONE, kinds.UNDISTURBED),
-            kinds.RESOLVED,
+            *(rules.HOST_CLOCK, rules.BEYOND_ROOFLINE, rules.BASELINE_ALONE, rules.UNDISTURBED),
+            rules.RESOLVED,
         ),
         wanted=stages.measured,
         announced=False,

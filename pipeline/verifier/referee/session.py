@@ -1,7 +1,7 @@
 """What the stages of one verification share: problem, reference, both sides, and the memory between them.
 
 `WarmState` is what a referee keeps from one verification to the next: the warm pool, canaries, the deferred
-cleanup, and the lease of the device for as long as the cleanup lasts.
+cleanup, and the hold of the device for as long as the cleanup lasts.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ class Session:
         sides.give_baseline(self.baseline, self.memory, self.pristine.specs, self.settings)
 
 
-class Lease:
+class LeftHold:
     """A device that is still held when the verification is over. The first to come takes it: the next
     verification, or the work that lets go of it."""
 
@@ -276,7 +276,7 @@ class WarmState:
     pool: WarmPool = field(default_factory=WarmPool)
     canaries: gpu_health.Reserve = field(default_factory=gpu_health.Reserve)
     cleanup: DeferredCleanup = field(default_factory=DeferredCleanup)
-    lease: Lease = field(default_factory=Lease)
+    left: LeftHold = field(default_factory=LeftHold)
 
     @contextmanager
     def alone(self, device_key: str, on_wait: Callable[[str], None]) -> Iterator[str | None]:
@@ -285,7 +285,7 @@ class WarmState:
 
         Where the next block comes before that, and no process waits, the device is not let go in between.
         """
-        hold = self.lease.reclaim()
+        hold = self.left.reclaim()
         if hold is not None and (hold.key != device_key or locks.wanted(hold)):
             try:
                 self.cleanup.wait()
@@ -297,7 +297,7 @@ class WarmState:
         try:
             yield hold.note
         finally:
-            self.cleanup.later(self.lease.leave(hold))
+            self.cleanup.later(self.left.leave(hold))
 
     def share(self, shares: CoreShares) -> None:
         """From now on these cores are kept for what is measured."""

@@ -38,7 +38,7 @@ from kernelproof.verifier.sandbox import procfs, seccomp
 from kernelproof.verifier.sandbox.model import Job, Tier
 from kernelproof.verifier.sandbox.paths import SYSTEM, SYSTEM_FILES
 from kernelproof.verifier.sandbox.pausing import Freezer
-from kernelproof.verifier.sandbox.tree import START_S, Ended, Gate, Slot, freezer_for, spawn
+from kernelproof.verifier.sandbox.tree import START_S, Gate, Slot, TreeEnd, freezer_for, spawn
 
 START_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 """bwrap's own, which the job can read in /proc/1/environ: so nothing of ours."""
@@ -285,7 +285,7 @@ class BwrapTree:
                 self.close()
                 raise
 
-    def end(self, grace_s: float) -> Ended:
+    def end(self, grace_s: float) -> TreeEnd:
         """Kills the namespace's first process, then bwrap's outer one, and waits for both."""
         deadline = time.monotonic() + grace_s
         gone = True
@@ -295,17 +295,17 @@ class BwrapTree:
                     signal.pidfd_send_signal(descriptor, signal.SIGKILL)
                 gone = _readable(descriptor, deadline) and gone
         if not gone:  # its user id stays taken
-            return Ended(None, None, 0.0, tuple(procfs.descendants(self.root)))
+            return TreeEnd(None, None, 0.0, tuple(procfs.descendants(self.root)))
         _, status, usage = os.wait4(self.root, 0)
         self._child.returncode = code = os.waitstatus_to_exitcode(status)
         if self._slot:
             self._slot.release()
         cpu_s = usage.ru_utime + usage.ru_stime
         if code < 0:
-            return Ended(None, -code, cpu_s)
+            return TreeEnd(None, -code, cpu_s)
         # bwrap passes a signal on as 128 + its number, as a shell does. 255 is the program's own.
         by_signal = 128 < code < 128 + signal.NSIG
-        return Ended(None, code - 128, cpu_s) if by_signal else Ended(code, None, cpu_s)
+        return TreeEnd(None, code - 128, cpu_s) if by_signal else TreeEnd(code, None, cpu_s)
 
     def close(self) -> None:
         """Closes every descriptor."""

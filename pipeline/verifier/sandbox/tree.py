@@ -36,7 +36,7 @@ from kernelproof.verifier.sandbox.pausing import Freezer
 
 
 @dataclass(frozen=True)
-class Ended:
+class TreeEnd:
     """How a tree of processes ended."""
 
     exit_code: int | None
@@ -59,7 +59,7 @@ class Tree(Protocol):
     freezer: Freezer | None
     """The control group of all below `root`, if the job has one; `close` removes it."""
 
-    def end(self, grace_s: float) -> Ended:
+    def end(self, grace_s: float) -> TreeEnd:
         """Kills what still runs, and proves that nothing is left or says what is. To be called once."""
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from kernelproof.errors import SandboxError
 from kernelproof.verifier.sandbox import bwrap, landlock, procfs, seccomp
 from kernelproof.verifier.sandbox.model import Job, Tier
 from kernelproof.verifier.sandbox.pausing import Freezer
-from kernelproof.verifier.sandbox.tree import Ended, Gate, Slot, freezer_for, spawn
+from kernelproof.verifier.sandbox.tree import Gate, Slot, TreeEnd, freezer_for, spawn
 
 WARDEN = Path(__file__).with_name("warden.py")
 WARDEN_GRACE_S = 9.0
@@ -50,22 +50,22 @@ class WardenTree:
                 self.close()
                 raise
 
-    def end(self, grace_s: float) -> Ended:
+    def end(self, grace_s: float) -> TreeEnd:
         """Lets go of the warden, which ends the tree, and waits for its report and its end."""
         self._release_lifeline()
         report = self._report(time.monotonic() + grace_s)
         if report is None:  # it hangs or was killed: nothing is proven, and the user id stays taken
-            return Ended(None, None, 0.0, tuple(procfs.descendants(self.root)))
+            return TreeEnd(None, None, 0.0, tuple(procfs.descendants(self.root)))
         if report["left"]:
-            return Ended(None, None, report["cpu_s"], tuple(report["left"]))
+            return TreeEnd(None, None, report["cpu_s"], tuple(report["left"]))
         os.waitpid(self.root, 0)
         self._child.returncode = 0
         if self._slot:
             self._slot.release()
         if report["status"] is None:
-            return Ended(None, None, report["cpu_s"])
+            return TreeEnd(None, None, report["cpu_s"])
         code = os.waitstatus_to_exitcode(report["status"])
-        return Ended(None, -code, report["cpu_s"]) if code < 0 else Ended(code, None, report["cpu_s"])
+        return TreeEnd(None, -code, report["cpu_s"]) if code < 0 else TreeEnd(code, None, report["cpu_s"])
 
     def close(self) -> None:
         """Closes every descriptor."""

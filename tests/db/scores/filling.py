@@ -75,25 +75,25 @@ def fill(store: Store, run: RunSettings, made: Sequence[Turn], **verification: A
 
 
 def _fill(session: Session, run: RunSettings, made: Sequence[Turn], more: dict[str, Any]) -> list[int]:
-    run_id = records.run_row(session, run)
+    run_id = records.ensure_run(session, run)
     numbers = []
     for turn in made:
         problem = samples.problem(int(turn.problem.rpartition("/")[2]))
-        number = records.problem_row(session, problem)
+        number = records.ensure_problem(session, problem)
         row = models.Attempt(run_id=run_id, problem=number, sample=turn.sample, turn=turn.turn)
         row.status, row.created = turn.status, MOMENT
-        row.prompt = records.prompt_row(session, samples.prompt(f"Question on {words(turn)}"))
+        row.prompt = records.ensure_prompt(session, samples.prompt(f"Question on {words(turn)}"))
         session.add(row)
         session.flush()
         numbers.append(row.id)
         answer = samples.response(f"Answer on {words(turn)}")
-        attempts.append(session, row.id, records.response_row(session, answer))
+        attempts.append(session, row.id, records.unsaved_response(session, answer))
         if turn.status != "no_code":
             judged = samples.verification(problem, Status(turn.status), verify=run.verify, **more)
             measured = judged.model_copy(
                 update={"builds": (), "checks": (), "measurement": measurement(turn)}
             )
-            records.verification_rows(session, row.id, measured, "first")
+            records.add_verification(session, row.id, measured, "first")
     return numbers
 
 

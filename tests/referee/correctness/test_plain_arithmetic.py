@@ -175,7 +175,7 @@ def test_honest_float32_is_right_on_all_inputs(
     of: tuple[str, str], trial: str, oracles: dict[str, Oracle]
 ) -> None:
     found = judged(oracles[of[0]], HONEST[of], trial, 1)
-    assert found is None or found.wrong is None, found.wrong.verdict
+    assert found is None or found.wrong is None, found.wrong.in_words
 
 
 @pytest.mark.few(5)

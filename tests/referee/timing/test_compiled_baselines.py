@@ -24,6 +24,7 @@ from kernelproof.types import (
     Measurement,
     Pace,
     Problem,
+    Rigor,
     Status,
     Verification,
     VerifySettings,
@@ -97,7 +98,7 @@ def test_the_candidate_against_compiled_is_the_ratio_of_both_against_eager(
 ) -> None:
     first = measured(mine, below=below, above=above)
     second = compiled(other, below=other_below, above=other_above)
-    found = through_eager("compile", first, second)
+    found = through_eager("compile", first, second, Rigor.QUICK)
     assert found.speedup == pytest.approx(mine / other)
     assert found.baseline_ms / found.speedup == pytest.approx(first.candidate_ms)
     down = math.log(found.speedup / found.speedup_interval.low)
@@ -110,8 +111,9 @@ def test_the_candidate_against_compiled_is_the_ratio_of_both_against_eager(
 def test_what_eager_moved_meanwhile_widens_the_interval(
     mine: float, other: float, then_ms: float, now_ms: float
 ) -> None:
-    still = through_eager("compile", measured(mine), compiled(other))
-    moved = through_eager("compile", measured(mine, eager_ms=now_ms), compiled(other, eager_ms=then_ms))
+    still = through_eager("compile", measured(mine), compiled(other), Rigor.QUICK)
+    today, then = measured(mine, eager_ms=now_ms), compiled(other, eager_ms=then_ms)
+    moved = through_eager("compile", today, then, Rigor.QUICK)
     assert moved.speedup == pytest.approx(still.speedup)
     assert moved.speedup_interval.low <= still.speedup_interval.low * (1 + 1e-12)
     assert moved.speedup_interval.high >= still.speedup_interval.high * (1 - 1e-12)
@@ -131,8 +133,22 @@ def test_eager_is_the_same_within_three_times_its_own_spread() -> None:
 
 
 def test_faster_than_eager_may_be_slower_than_compiled() -> None:
-    assert through_eager("compile", measured(1.5), compiled(2.0)).pace is Pace.SLOWER
-    assert through_eager("compile", measured(1.5), compiled(1.1)).pace is Pace.FASTER
+    assert through_eager("compile", measured(1.5), compiled(2.0), Rigor.QUICK).pace is Pace.SLOWER
+    assert through_eager("compile", measured(1.5), compiled(1.1), Rigor.QUICK).pace is Pace.FASTER
+
+
+def test_what_its_rounds_give_to_doubt_leaves_it_unresolved_against_compiled_too() -> None:
+    doubt = "the baseline's blocks fall into two groups"
+    found = through_eager("compile", measured(3.0), compiled(1.1), Rigor.QUICK, [doubt])
+    assert (found.pace, found.unresolved_because) == (Pace.UNRESOLVED, doubt)
+
+
+def test_an_interval_that_is_too_wide_for_the_rigor_is_unresolved_unless_it_is_surely_slower() -> None:
+    wide = measured(3.0, below=0.2, above=0.2)
+    assert through_eager("compile", wide, compiled(1.1), Rigor.QUICK).pace is Pace.FASTER
+    found = through_eager("compile", wide, compiled(1.1), Rigor.STANDARD)
+    assert found.pace is Pace.UNRESOLVED and "half of its interval is 20" in (found.unresolved_because or "")
+    assert through_eager("compile", wide, compiled(9.0), Rigor.STANDARD).pace is Pace.SLOWER
 
 
 def verdict_on(court: Court, problem: Problem, *kinds: str) -> Verification:

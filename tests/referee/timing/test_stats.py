@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kernelproof.types import Interval, Pace
 from kernelproof.verifier.referee.timing import stats
-from kernelproof.verifier.referee.timing.pace import SAME_WITHIN, pace_of, resolution, unresolved_because
+from kernelproof.verifier.referee.timing.pace import SAME_WITHIN, pace_of, resolution_of, unresolved_because
 
 samples = st.lists(st.floats(-50, 50), min_size=1, max_size=40)
 
@@ -62,7 +62,7 @@ def test_noise_of_the_baseline_against_itself() -> None:
 
 @pytest.mark.parametrize(("spread", "smallest"), [(0.0, 0.01), (0.001, 0.01), (0.02, 0.06)])
 def test_no_difference_below_one_per_cent_or_three_spreads_is_claimed(spread: float, smallest: float) -> None:
-    assert resolution(spread) == pytest.approx(smallest)
+    assert resolution_of(spread) == pytest.approx(smallest)
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_what_is_surely_slower_is_slower_whatever_the_spread(
     share: float, high: float, spread: float
 ) -> None:
     """`slower`: the whole interval lies below 1 less the resolution, of which at most 5 % count."""
-    resolved = min(resolution(spread), SAME_WITHIN)
-    found = pace_of(Interval(low=share * high, high=high), resolution(spread))
+    resolved = min(resolution_of(spread), SAME_WITHIN)
+    found = pace_of(Interval(low=share * high, high=high), resolution_of(spread))
     assert (found is Pace.SLOWER) == (high < 1 / (1 + resolved))
 
 
@@ -97,20 +97,20 @@ def test_what_is_surely_slower_is_slower_whatever_the_spread(
 def test_where_one_clock_shows_no_loss_slower_has_to_exceed_the_spread(
     high: float, spread: float, highest: float
 ) -> None:
-    found = pace_of(Interval(low=high / 2, high=high), resolution(spread), highest)
+    found = pace_of(Interval(low=high / 2, high=high), resolution_of(spread), highest)
     assert (found is Pace.SLOWER) == (high < 1 / (1 + max(0.01, 3 * spread)))
 
 
 @given(st.floats(0.01, 10), st.floats(1, 10), SPREADS)
 def test_faster_has_to_exceed_the_spread_as_before(low: float, factor: float, spread: float) -> None:
-    smallest = resolution(spread)
+    smallest = resolution_of(spread)
     found = pace_of(Interval(low=low, high=low * factor), smallest)
     assert (found is Pace.FASTER) == (low > 1 + max(0.01, 3 * spread))
 
 
 @given(st.floats(0.01, 10), st.floats(1, 10), SPREADS)
 def test_only_what_is_unresolved_has_a_reason(low: float, factor: float, spread: float) -> None:
-    interval, smallest = Interval(low=low, high=low * factor), resolution(spread)
+    interval, smallest = Interval(low=low, high=low * factor), resolution_of(spread)
     unresolved = pace_of(interval, smallest) is Pace.UNRESOLVED
     assert bool(unresolved_because(interval, smallest)) == unresolved
 
@@ -126,7 +126,7 @@ def test_only_what_is_unresolved_has_a_reason(low: float, factor: float, spread:
     ],
 )
 def test_why_an_interval_resolves_nothing(low: float, high: float, spread: float, because: str) -> None:
-    assert unresolved_because(Interval(low=low, high=high), resolution(spread)) == because
+    assert unresolved_because(Interval(low=low, high=high), resolution_of(spread)) == because
 
 
 @given(st.floats(-0.1, 0), st.floats(0, 0.1), st.floats(0, 0.1))

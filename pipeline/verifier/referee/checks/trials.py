@@ -319,7 +319,7 @@ class Trials:
     def _wrong(
         self, check: CheckKind, error: ErrorStatistics, expected: Expected, precision: list[dict[str, Any]]
     ) -> Ended:
-        seen = f"output {error.output}: {error.verdict}"
+        seen = f"output {error.output}: {error.in_words}"
         told = next((each for each in precision if each["output"] == error.output), None)
         if told is not None:
             seen = f"{seen}; {_told(told)}"
@@ -357,7 +357,7 @@ class Trials:
         wrong = self._oracle.judge(expected, again.outputs).wrong
         if wrong is not None:
             self._ledger.errors.append(wrong)
-            seen = f"right once, then output {wrong.output}: {wrong.verdict}"
+            seen = f"right once, then output {wrong.output}: {wrong.in_words}"
             figures = wrong.model_dump(mode="json")
             raise self._ledger.failed(REPEAT, seen, figures)
         self._ledger.determinism = Determinism.WITHIN_ERROR

@@ -32,7 +32,7 @@ from kernelproof.backends import Timing
 from kernelproof.types import Interval, Measurement, Rigor
 from kernelproof.verifier.referee.timing import clock, stats
 from kernelproof.verifier.referee.timing.clock import Alone, Round
-from kernelproof.verifier.referee.timing.pace import decide, resolution
+from kernelproof.verifier.referee.timing.pace import pace_of_rounds, resolution_of
 
 REACH = 1.015
 """A claim is at most so many times what the outer clock alone surely shows."""
@@ -187,10 +187,10 @@ def conclude(
         inner = max(inner, beside.inner_interval.high)
     interval = stats.exponential(logs)
     spread = stats.aa_spread([(len(r.baseline), math.log(clock.call_ms(r.baseline))) for r in rounds])
-    smallest = resolution(spread, device_spread)
+    resolution = resolution_of(spread, device_spread)
     # The outer clock may show too little where other programs want the core, so the inner one counts as well.
     highest = stats.exponential(Interval(low=logs.low, high=max(logs.high, inner))).high
-    pace, because = decide(rounds, alone or {}, logs, highest, smallest, rigor)
+    pace, because = pace_of_rounds(rounds, alone or {}, logs, resolution, highest, rigor)
     baseline, inside = clock.baseline_ms(fair), clock.inside_ms(rounds)
     candidate = baseline * math.exp(-reach.estimate)
     return Measurement(
@@ -200,7 +200,7 @@ def conclude(
         speedup_interval=interval,
         pace=pace,
         unresolved_because=because or None,
-        resolution=smallest,
+        resolution=resolution,
         aa_spread=spread,
         host_ms=median(map(clock.outer_call_ms, fair)),
         inside_ms=inside,

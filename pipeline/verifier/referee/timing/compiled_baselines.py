@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ import torch
 
 from kernelproof.errors import SandboxError
 from kernelproof.hashing import sha256_json
-from kernelproof.types import Against, Check, CheckOutcome, Environment, Interval, Measurement
+from kernelproof.types import Against, Check, CheckOutcome, Environment, Interval, Measurement, Rigor
 from kernelproof.types.record import FrozenRecord
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.referee import sides
@@ -31,7 +31,7 @@ from kernelproof.verifier.referee.environment import loaded_files
 from kernelproof.verifier.referee.inputs.problem import ProblemError
 from kernelproof.verifier.referee.ledger import clean
 from kernelproof.verifier.referee.timing import claim, stats
-from kernelproof.verifier.referee.timing.pace import pace_of, unresolved_because
+from kernelproof.verifier.referee.timing.pace import pace_unless
 from kernelproof.verifier.referee.timing.rounds import Timed
 from kernelproof.verifier.referee.timing.timed_outputs import Subject
 from kernelproof.verifier.status_rules import Ended
@@ -125,8 +125,11 @@ class CompiledBaselines:
         self._folder = cache / "baselines"
         self._environment, self._setup, self._race = environment, setup, race
 
-    def against(self, kind: str, measurement: Measurement) -> tuple[Against | None, Check]:
+    def against(
+        self, kind: str, measurement: Measurement, doubts: Sequence[str] = ()
+    ) -> tuple[Against | None, Check]:
         """A measured candidate against the baseline of this kind (`compile`, `max-autotune`), with evidence.
+        `doubts`: of `pace.doubts_about`, about the rounds of the measurement.
 
         None where there is no such baseline; the check then is not applicable and says why. Never raises for
         what a compiler or the model does.
@@ -136,7 +139,8 @@ class CompiledBaselines:
             found, cached = self._make(kind), False
         if isinstance(found, Refused):
             return None, _no_check(kind, found)
-        against = through_eager(kind, measurement, found)
+        rigor = self._setup.subject.settings.rigor
+        against = through_eager(kind, measurement, found, rigor, doubts)
         return against, _check(kind, against, found, cached)
 
     def _find(self, kind: str, measurement: Measurement) -> Compiled | Refused | None:
@@ -223,12 +227,15 @@ def same_eager(measurement: Measurement, compiled: Compiled) -> bool:
     return abs(_drift(measurement, compiled)) <= allowed
 
 
-def through_eager(kind: str, measurement: Measurement, compiled: Compiled) -> Against:
+def through_eager(
+    kind: str, measurement: Measurement, compiled: Compiled, rigor: Rigor, doubts: Sequence[str] = ()
+) -> Against:
     """The candidate against a compiled baseline, through the eager one that both were measured against.
 
     With s = eager / candidate and r = eager / compiled the speedup is s / r, and compiled takes today's eager
     time / r. On the logarithmic scale the half-widths of both intervals add in quadrature, and with them
     the change of the eager time between the two measurements: it is unknown how compiled moved meanwhile.
+    What there is to doubt about eager / candidate (`doubts`), there is about the speedup.
     """
     mine, other, drift = (
         measurement.speedup_interval,
@@ -240,17 +247,19 @@ def through_eager(kind: str, measurement: Measurement, compiled: Compiled) -> Ag
     )
     up = math.hypot(math.log(mine.high / measurement.speedup), math.log(compiled.speedup / other.low), drift)
     speedup = measurement.speedup / compiled.speedup
-    interval = Interval(low=speedup * math.exp(-down), high=speedup * math.exp(up))
-    smallest = max(measurement.resolution, compiled.resolution)
+    logs = Interval(low=math.log(speedup) - down, high=math.log(speedup) + up)
+    interval = stats.exponential(logs)
+    resolution = max(measurement.resolution, compiled.resolution)
     inner = measurement.baseline_ms / (measurement.inside_ms or measurement.candidate_ms)
     highest = interval.high * max(1.0, inner / mine.high)
+    pace, because = pace_unless(doubts, logs, resolution, highest, rigor)
     return Against(
         baseline=kind,
         baseline_ms=measurement.baseline_ms / compiled.speedup,
         speedup=speedup,
         speedup_interval=interval,
-        pace=pace_of(interval, smallest, highest),
-        unresolved_because=unresolved_because(interval, smallest, highest) or None,
+        pace=pace,
+        unresolved_because=because or None,
         measured=compiled.measured,
     )
 

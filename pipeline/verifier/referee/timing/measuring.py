@@ -184,10 +184,11 @@ class Measuring:
             toolchain=self.toolchain,
         )
         found = []
+        doubts = pace.doubts_about(self.timed.rounds, self.timed.alone, measured.speedup_interval)
         further = CompiledBaselines(self.cache, environment, setup, race)
         for kind in self.subject.settings.baselines:
             progress(f"baseline {kind}")
-            against, check = further.against(kind, measured)
+            against, check = further.against(kind, measured, doubts)
             self.ledger.checks.append(check)
             found += [against] if against is not None else []
         self.ledger.measurement = measured.model_copy(update={"against": tuple(found)})
@@ -221,7 +222,7 @@ class Measuring:
     def _check_rounds(self, timed: Timed) -> None:
         if timed.bad is not None:
             self.ledger.errors.append(timed.bad)
-            seen = f"output {timed.bad.output} of a timed call: {timed.bad.verdict}"
+            seen = f"output {timed.bad.output} of a timed call: {timed.bad.in_words}"
             raise self.ledger.failed(TIMED_OUTPUTS, seen, timed.bad.model_dump(mode="json"))
         if timed.failure is not None:
             check, seen = _FAILURES[timed.failure]

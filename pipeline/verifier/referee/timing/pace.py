@@ -1,7 +1,7 @@
 """The verdict of a timing: faster, slower, the same, or unresolved, and why.
 
-`decide` is the whole of it, and `claim.conclude` calls it. `pace_of` reads the interval of the speedup;
-what the rounds give reason to doubt is unresolved, whatever the interval says.
+`claim.conclude` calls `pace_of_rounds`. `pace_of` reads the interval of the speedup; what the rounds give
+reason to doubt is unresolved, whatever the interval says (`pace_unless`).
 """
 
 from __future__ import annotations
@@ -35,81 +35,86 @@ CLEARLY_SLOWER = 0.5
 of the baseline or what disturbed it decide nothing. Blocks of one call and of two may look like modes."""
 
 
-def decide(
+def pace_of_rounds(
     rounds: Sequence[Round],
     alone: Mapping[int, Sequence[Alone]],
     logs: Interval,
+    resolution: float,
     highest: float,
-    smallest: float,
     rigor: Rigor,
 ) -> tuple[Pace, str]:
     """The pace, and why it is unresolved; empty for any other.
 
     `rounds`: as they were measured; `alone`: the baseline's blocks alone, by the number of the
-    pair; `logs`: the interval of the log-ratio; `highest` and `smallest`: as `pace_of` takes them.
+    pair; `logs`: the interval of the log-ratio; `resolution` and `highest`: as `pace_of` takes them.
     """
-    interval = stats.exponential(logs)
-    widest = math.inf if surely_slower(highest, smallest) else WIDEST[rigor]
-    doubts = _doubts(rounds, alone, logs, widest)
-    because = "; ".join(filter(None, (unresolved_because(interval, smallest, highest), *doubts)))
-    return Pace.UNRESOLVED if doubts else pace_of(interval, smallest, highest), because
+    doubts = doubts_about(rounds, alone, stats.exponential(logs))
+    return pace_unless(doubts, logs, resolution, highest, rigor)
 
 
-def resolution(*spreads: float) -> float:
+def pace_unless(
+    doubts: Sequence[str], logs: Interval, resolution: float, highest: float, rigor: Rigor
+) -> tuple[Pace, str]:
+    """As `pace_of_rounds`, of an interval of the log-ratio, with what there is to doubt about its rounds."""
+    interval, width = stats.exponential(logs), stats.half_width(logs)
+    widest = math.inf if surely_slower(resolution, highest) else WIDEST[rigor]
+    if width > widest:
+        wide = f"half of its interval is {100 * width:.3g} % wide, {100 * widest:.3g} % is allowed"
+        doubts = [*doubts, wide]
+    because = "; ".join(filter(None, (unresolved_because(interval, resolution, highest), *doubts)))
+    return Pace.UNRESOLVED if doubts else pace_of(interval, resolution, highest), because
+
+
+def resolution_of(*spreads: float) -> float:
     """Smallest relative difference that is claimed: max(1 %, 3 times every A/A spread)."""
     return max(CLAIM_FLOOR, *(CLAIM_SPREADS * spread for spread in spreads))
 
 
-def pace_of(interval: Interval, smallest: float, highest: float | None = None) -> Pace:
-    """What an interval of the speedup allows to say. `smallest`: the resolution, a fraction. `highest`: the
-    upper end by either clock; the interval's where that is None.
+def pace_of(interval: Interval, resolution: float, highest: float | None = None) -> Pace:
+    """What an interval of the speedup allows to say. `resolution`: of `resolution_of`. `highest`: the upper
+    end by either clock; the interval's where that is None.
 
     What neither clock shows as fast as what may be `same` is `slower`, however great the A/A spread is: that
     earns nothing, so the promise of the intervals is enough. All else has to exceed the A/A spread.
     """
-    if interval.low > 1 + smallest:
+    if interval.low > 1 + resolution:
         return Pace.FASTER
-    if interval.high < 1 / (1 + smallest) or surely_slower(highest or interval.high, smallest):
+    if interval.high < 1 / (1 + resolution) or surely_slower(resolution, highest or interval.high):
         return Pace.SLOWER
-    near = min(smallest, SAME_WITHIN)
+    near = min(resolution, SAME_WITHIN)
     inside = interval.low >= 1 / (1 + near) and interval.high <= 1 + near
     return Pace.SAME if inside else Pace.UNRESOLVED
 
 
-def surely_slower(highest: float, smallest: float) -> bool:
+def surely_slower(resolution: float, highest: float) -> bool:
     """Whether a speedup of at most `highest` is below 1 and all that may be `same`."""
-    return highest < 1 / (1 + min(smallest, SAME_WITHIN))
+    return highest < 1 / (1 + min(resolution, SAME_WITHIN))
 
 
-def unresolved_because(interval: Interval, smallest: float, highest: float | None = None) -> str:
+def unresolved_because(interval: Interval, resolution: float, highest: float | None = None) -> str:
     """Why `pace_of` calls this interval unresolved; empty where it does not."""
-    if pace_of(interval, smallest, highest) is not Pace.UNRESOLVED:
+    if pace_of(interval, resolution, highest) is not Pace.UNRESOLVED:
         return ""
     if interval.low <= 1 <= interval.high:
         return "its interval holds 1"
-    if math.isinf(smallest):
+    if math.isinf(resolution):
         return "there are too few rounds to know the A/A spread"
-    claimed = smallest
-    if interval.high < 1 and not surely_slower(interval.high, smallest):
-        claimed = min(smallest, SAME_WITHIN)
-    why = f": the A/A spread is {100 * smallest / CLAIM_SPREADS:.3g} %" if smallest > CLAIM_FLOOR else ""
+    claimed = resolution
+    if interval.high < 1 and not surely_slower(resolution, interval.high):
+        claimed = min(resolution, SAME_WITHIN)
+    why = f": the A/A spread is {100 * resolution / CLAIM_SPREADS:.3g} %" if resolution > CLAIM_FLOOR else ""
     return f"no difference below {100 * claimed:.3g} % is claimed{why}"
 
 
-def _doubts(
-    rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]], logs: Interval, widest: float
+def doubts_about(
+    rounds: Sequence[Round], alone: Mapping[int, Sequence[Alone]], interval: Interval
 ) -> list[str]:
-    """Why these rounds tell no pace, whatever their interval says. `logs`: that interval, of log-ratios;
-    `widest`: what half of it may be."""
-    found = []
-    if logs.high > math.log(CLEARLY_SLOWER):
-        if two_modes(rounds):
-            found.append("the baseline's blocks fall into two groups")
-        if much_slowed(rounds, alone):
-            found.append("the baseline was much slower beside it than alone")
-    width = stats.half_width(logs)
-    if width > widest:
-        found.append(f"half of its interval is {100 * width:.3g} % wide, {100 * widest:.3g} % is allowed")
+    """Why these rounds tell no pace, whatever their `interval` of the speedup says."""
+    if interval.high <= CLEARLY_SLOWER:
+        return []
+    found = ["the baseline's blocks fall into two groups"] if two_modes(rounds) else []
+    if much_slowed(rounds, alone):
+        found.append("the baseline was much slower beside it than alone")
     return found
 
 
