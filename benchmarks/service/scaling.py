@@ -1,15 +1,16 @@
 """Candidates an hour through the service with one judge and with more, each on a GPU of its own.
 
-Each turn starts a service and so many judges from an empty cache, gives each judge the same number of CPU
-cores, verifies one candidate for each judge, which makes what is needed once, and then takes the time of the
-rest. Every turn verifies the same candidates for each judge, each copy made distinct: other candidates would
-take another time.
+Each turn starts a service and so many judges, gives each judge the same number of CPU cores, verifies one
+candidate for each judge, and then takes the time of the rest. The cache holds what the first turn's first
+candidates made, which is needed once, and no other builds. Every turn verifies the same candidates for each
+judge, each copy made distinct: other candidates would take another time. `--judges 1 2 1 2` makes two rounds.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 import time
 from collections import Counter
@@ -36,12 +37,15 @@ def run(backend: str, judges: Sequence[int], count: int, cores: int, output: Pat
     if max(judges) > max(1, len(gpus())):
         raise SystemExit(f"{max(judges)} judges need so many GPUs, and here are {len(gpus())}")
     found: list[dict[str, Any]] = []
-    for number in judges:
-        with tempfile.TemporaryDirectory(prefix="kernelproof-scaling-") as folder:
-            found.append(_turn(backend, number, count, available[: number * cores], Path(folder)))
-        print(_shown(found[-1:], found[0]), flush=True)
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json.dumps({"backend": backend, "cores": cores, "turns": found}, indent=1) + "\n")
+    with tempfile.TemporaryDirectory(prefix="kernelproof-scaling-") as place:
+        for turn, number in enumerate(judges):
+            folder = Path(place, str(turn))
+            found.append(_turn(backend, number, count, available[: number * cores], folder))
+            print(_shown(found[-1:], found[0]), flush=True)
+            output.parent.mkdir(parents=True, exist_ok=True)
+            output.write_text(
+                json.dumps({"backend": backend, "cores": cores, "turns": found}, indent=1) + "\n"
+            )
     print(_shown(found, found[0]))
     print(f"written to {output}")
 
@@ -54,12 +58,17 @@ def _turn(backend: str, judges: int, count: int, cores: Sequence[int], folder: P
         for each in work
         for copy in range(judges)
     ]
+    made, cache = folder.parent / "made", folder / "cache"
+    if made.exists():
+        shutil.copytree(made, cache, symlinks=True)
     with (
         service(folder / "workspace", backend) as running,
-        launched(running, judges, cores, {"KERNELPROOF_CACHE": str(folder / "cache")}),
+        launched(running, judges, cores, {"KERNELPROOF_CACHE": str(cache)}),
         Client(f"http://{running.host}:{running.port}") as client,
     ):
         client.evaluate_many(bodies[:judges])
+        if not made.exists():
+            shutil.copytree(cache, made, symlinks=True)
         began = time.monotonic()
         ended = client.evaluate_many(bodies[judges:])
         seconds = time.monotonic() - began

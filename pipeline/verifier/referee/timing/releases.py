@@ -3,8 +3,8 @@
 Before a block every slot's inputs are masked, each with a secret key of its own. When the contestant waits
 for a call, the referee makes that call's inputs readable and empties the cache, in its own process, and lets
 the contestant go on. When the results are said to be there, it gives the key under which their digest has to
-be named. So a result that is computed later, all calls' at once say, is not the one that was named, and before
-its call nothing is known of the inputs. None of this needs a word of the loop's: see
+be named. So a result that is computed later, all calls' at once say, is not the one that was named, and
+before its call nothing is known of the inputs. None of this needs a word of the loop's: see
 `contestant.between_calls` for masks and digests.
 """
 
