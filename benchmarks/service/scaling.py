@@ -58,7 +58,8 @@ def _turn(backend: str, judges: int, count: int, cores: Sequence[int], folder: P
         for each in work
         for copy in range(judges)
     ]
-    made, cache = folder.parent / "made", folder / "cache"
+    made, cache = folder.parent / "made", folder.parent / "cache"  # one place: builds know where they lie
+    shutil.rmtree(cache, ignore_errors=True)
     if made.exists():
         shutil.copytree(made, cache, symlinks=True)
     with (
