@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kernelproof.cli import verify as compared
-from kernelproof.cli.tune import _next, _verdict
+from kernelproof.cli.tune import _closing_line, _next
 from kernelproof.db.store import Store
 from kernelproof.jobs import Verdict
 from kernelproof.report.plain import screen
@@ -195,7 +195,7 @@ def test_how_a_tuning_closes(name: str, width: int | None) -> None:
 
     def close() -> None:
         console = screen()
-        console.print(_verdict(done), markup=False, soft_wrap=not console.is_terminal)
+        console.print(_closing_line(done), markup=False, soft_wrap=not console.is_terminal)
         print_next(_next(done, ""), console)
 
     printed = " ".join(assert_screen(f"tune_{name}", close, width).split())

@@ -79,7 +79,7 @@ def renew(slot):
     os.pwrite(descriptor, data, place)
 
 
-def run(forward, slots, flush, device, places, **more):
+def run(forward, slots, device, places, **more):
     armed("loop.run_block")
     with torch.no_grad():
         place_of(slots[0].arguments[0])

@@ -30,7 +30,7 @@ as_it_is = loop.run_block
 began = None
 
 
-def run_evenly(forward, slots, flush, device, places, **more):
+def run_evenly(forward, slots, device, places, **more):
     global began
     armed("loop.run_block")
     began = began or time.monotonic()
@@ -40,7 +40,7 @@ def run_evenly(forward, slots, flush, device, places, **more):
             time.sleep(0.0027)
             return forward(*arguments)
 
-        return as_it_is(slow, slots, flush, device, places, **more)
+        return as_it_is(slow, slots, device, places, **more)
     with torch.no_grad():
         begin = perf_counter_ns()
         values, times = [], []

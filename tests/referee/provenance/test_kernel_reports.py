@@ -363,7 +363,7 @@ def test_the_busiest_stream_is_busy_while_one_of_its_kernels_runs() -> None:
         ("b", 10, 0, OnDevice(5, 7, 2)),
         ("c", 5, 0, OnDevice(50, 7, 3)),
     ]
-    other, ours = ("d", 18, 0, OnDevice(0, 8, 4)), ("flush", 900, 0, OnDevice(60, 7, 5))
+    other, ours = ("d", 18, 0, OnDevice(0, 8, 4)), ("digest", 900, 0, OnDevice(60, 7, 5))
     graph = [("e", 400, 0, OnDevice(at, 7, 9)) for at in (2000, 2400)]
     assert busy([*first, other, ours, *graph], graphs={9}) == 20
     assert busy([other], graphs=()) == 18

@@ -82,7 +82,7 @@ ZEROES_UNWATCHED = (
     as_candidate(PROBLEM)
     + """
 
-def run(forward, slots, flush, device, places, **more):
+def run(forward, slots, device, places, **more):
     with torch.no_grad():
         before = [slot.arguments[0].clone() for slot in slots]
         values = [forward(x) for x in before]
