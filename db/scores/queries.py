@@ -158,7 +158,8 @@ def _unresolved_because(session: Session, verifications: Collection[int]) -> dic
     found: dict[int, str | None] = {}
     for some in batched(list(verifications)):
         columns = select(Measurement.verification_id, Measurement.unresolved_because)
-        found |= dict(session.execute(columns.where(Measurement.verification_id.in_(some))).tuples().all())
+        for verification, because in session.execute(columns.where(Measurement.verification_id.in_(some))):
+            found[verification] = because
     return found
 
 
