@@ -109,12 +109,13 @@ class BatchDisplay:
         """How it hears of the work: arguments of `run_batch` and of `rejudge`."""
         return {"on_event": self.on_event, "progress": self.snapshot, "unread": lambda: self.unread}
 
-    def summary(self, outcome: Outcome, database: DatabasePlace, name: str | None) -> None:
-        """Prints the result of the batch. Called after the display was left."""
+    def summary(self, outcome: Outcome, database: DatabasePlace, name: str | None, where: str = "") -> None:
+        """Prints the result of the batch. Called after the display was left. `where`: the option that names
+        the workspace, with a blank before it."""
         if isinstance(self._shown, _JsonLines):
             print(json_line(summary_json(outcome, database, name, self.now())))
         else:
-            print_summary(outcome, database, name, self.now(), self._console)
+            print_summary(outcome, database, name, self.now(), self._console, where)
 
 
 class _Table:
@@ -222,7 +223,12 @@ class _JsonLines(_Printed):
 
 
 def print_summary(
-    outcome: Outcome, database: DatabasePlace, name: str | None, progress: BatchProgress, console: Console
+    outcome: Outcome,
+    database: DatabasePlace,
+    name: str | None,
+    progress: BatchProgress,
+    console: Console,
+    where: str,
 ) -> None:
     def say(text: str) -> None:
         console.print(text, soft_wrap=not console.is_terminal)
@@ -240,7 +246,7 @@ def print_summary(
     if progress.failures:
         say("what failed most, and the reason given most often")
         for failure in progress.failures:
-            say(failure_line(failure))
+            say(failure_line(failure, where))
     if whole.answered or whole.reused:
         asked = f"{counted(whole.answered, 'answer')} asked for"
         reused = f", {whole.reused} taken from before" if whole.reused else ""
@@ -255,16 +261,16 @@ def print_summary(
         say(f"{refused} refused for good: see kernelproof show N; --again provider asks again")
     if outcome.to_retry:
         say(f"{outcome.to_retry} not finished: run the same command again to continue")
-    for line in _further(progress, name):
+    for line in _further(progress, name, where):
         say(line)
 
 
-def _further(progress: BatchProgress, name: str | None) -> list[str]:
+def _further(progress: BatchProgress, name: str | None, where: str) -> list[str]:
     numbers = [one.attempt_id for one in progress.fastest] + [one.attempt_id for one in progress.failures]
     number = next((number for number in numbers if number is not None), None)
     of_run = f" --run {shlex.quote(clean(name))}" if name else ""
-    shown = [] if number is None else [f"kernelproof show {number}"]
-    commands = [f"kernelproof leaderboard{of_run}", *shown]
+    shown = [] if number is None else [f"kernelproof show {number}{where}"]
+    commands = [f"kernelproof leaderboard{of_run}{where}", *shown]
     return [f"see more: {' · '.join(commands)}"] if progress.whole.ended else []
 
 

@@ -281,7 +281,7 @@ def generate(
     if show.dry_run:
         _say_forecast(plans, place, show)
         return
-    _end(_run(plans, terms, storage.create_workspace(), show.form))
+    _end(_run(plans, terms, storage, show.form))
 
 
 def _statuses(again: Sequence[str] | None) -> list[Any]:
@@ -301,7 +301,7 @@ def _say_forecast(plans: Sequence[RunPlan], place: Workspace, show: ShowOptions)
     print(forecast_json(forecasts)) if show.as_json else say_forecasts(forecasts)
 
 
-def _run(plans: Sequence[RunPlan], terms: Terms, place: Workspace, form: Form) -> Outcome:
+def _run(plans: Sequence[RunPlan], terms: Terms, storage: StorageOptions, form: Form) -> Outcome:
     import anyio
 
     from kernelproof.cli.batch_display import BatchDisplay
@@ -309,7 +309,7 @@ def _run(plans: Sequence[RunPlan], terms: Terms, place: Workspace, form: Form) -
     from kernelproof.runs.batch import run_batch
     from kernelproof.verifier.engine.engine import Engine, require_device
 
-    verify = plans[0].settings.verify
+    database, verify = storage.create_workspace().database, plans[0].settings.verify
     require_device(verify.backend)
 
     async def work() -> Outcome:
@@ -319,10 +319,10 @@ def _run(plans: Sequence[RunPlan], terms: Terms, place: Workspace, form: Form) -
             return await run_batch(plans, store, engine, terms, **display.heard)
 
     sizes = [(p.settings.model, len(p.problems) * p.samples, p.settings.turns) for p in plans]
-    with open_store(place.database) as store, Engine(unsafe=verify.unsafe, many=True) as engine:
+    with open_store(database) as store, Engine(unsafe=verify.unsafe, many=True) as engine:
         with BatchDisplay(sizes, form, lambda: engine.busy_share) as display:
             outcome = anyio.run(work)
-        display.summary(outcome, place.database, plans[0].settings.name)
+        display.summary(outcome, database, plans[0].settings.name, storage.option)
     return outcome
 
 

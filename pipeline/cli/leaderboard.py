@@ -85,7 +85,7 @@ def leaderboard(
         elif compare:
             _print_comparisons(scores.comparison(*compare, by, filters), form, forms.parquet, wide)  # type: ignore[arg-type]
         else:
-            _print_board(scores, by, top, filters, form, forms.parquet, wide)
+            _print_board(scores, by, top, filters, form, forms.parquet, wide, storage.option)
 
 
 def _print_board(
@@ -96,6 +96,7 @@ def _print_board(
     form: str | None,
     parquet: Path | None,
     wide: bool,
+    where: str,
 ) -> None:
     exported = form not in (None, "json")
     views: list[ViewName] = [by] if by else ["problem"] if exported else ["model", "problem"]  # type: ignore[list-item]
@@ -113,7 +114,8 @@ def _print_board(
     else:
         from kernelproof.report.leaderboard import print_leaderboard
 
-        print_leaderboard(board, screen(width=_WIDE if wide else None), scores.details(board), wide=wide)
+        console = screen(width=_WIDE if wide else None)
+        print_leaderboard(board, console, scores.details(board), wide=wide, where=where)
 
 
 def _print_comparisons(

@@ -288,7 +288,11 @@ class FilterOptions:
         ),
     ] = "current"
     without: Annotated[
-        list[Flag] | None, Option("Correct ones with this flag do not count; may be repeated.")
+        list[Flag] | None,
+        Option(
+            "Correct ones with this flag, such as shape_specialised, do not count; may be repeated.",
+            metavar="<flag>",
+        ),
     ] = None
     error_class: Annotated[ErrorClass | None, Option("Correct ones of a worse error class do not count.")] = (
         None

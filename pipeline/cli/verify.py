@@ -274,12 +274,12 @@ def compare(
     gain, slower = _gains(*verdicts)
     if as_json:
         print(json_line(_as_json(names, verdicts, gain, slower)))
+    else:
+        _say_end(names, verdicts, gain, slower, console, storage.option)
     if any(done.status is not Status.CORRECT for done in verdicts):
         raise typer.Exit(1)
     if gain is None:
         raise KernelproofError("both are correct, but were not timed, so nothing is compared")
-    if not as_json:
-        console.print(_words(names, gain, slower))
     if slower and fail_if_slower:
         raise typer.Exit(1)
 
@@ -298,12 +298,33 @@ def _say_one(name: str, done: Verdict, console: Console) -> None:
     print_headline(done.status, v, done.extraction.reason, done.attempt_id, console, name)
 
 
-def _words(names: tuple[str, str], gain: Gain, slower: bool) -> str:
-    """The closing line: how many times as fast the new one is."""
+def _say_end(
+    names: tuple[str, str],
+    verdicts: list[Verdict],
+    gain: Gain | None,
+    slower: bool,
+    console: Console,
+    where: str = "",
+) -> None:
+    """The closing line: how many times as fast the new one is, or why nothing is compared. Then what next."""
     from kernelproof.report.findings import gain_words
+    from kernelproof.report.verification import LONGER, next_steps, print_next
+    from kernelproof.types import Status
 
-    words = gain_words(gain.ratio, gain.interval, gain.noise, shown=gain.shown or slower, other=names[0])
-    return f"{names[1]}: {words}{', surely slower' if slower else ''}"
+    pairs = zip(names, verdicts, strict=True)
+    failed = {name: done for name, done in pairs if done.status is not Status.CORRECT}
+    if failed:
+        console.print(f"nothing is compared; not correct: {', '.join(failed)}")
+        first = next(iter(failed.values()))
+        print_next(next_steps(first.status, first.verification, first.attempt_id, where), console)
+    elif gain is not None:
+        sure = gain.shown or slower
+        words = gain_words(gain.ratio, gain.interval, gain.noise, shown=sure, other=names[0])
+        console.print(f"{names[1]}: {words}{', surely slower' if slower else ''}")
+        v = verdicts[1].verification
+        if not sure and v is not None:
+            longer = f"the same command with --rigor {LONGER[v.settings.rigor]}"
+            print_next({longer: "measures longer, best on a quiet machine"}, console)
 
 
 def _gains(old: Verdict, new: Verdict) -> tuple[Gain | None, bool]:

@@ -73,11 +73,17 @@ NO_DETAILS = Details()
 
 
 def print_leaderboard(
-    board: Leaderboard, console: Console, details: Details = NO_DETAILS, *, wide: bool = False
+    board: Leaderboard,
+    console: Console,
+    details: Details = NO_DETAILS,
+    *,
+    wide: bool = False,
+    where: str = "",
 ) -> None:
     """The tables of each source and setting: those of the views that were asked for, and what they come to.
 
-    `wide`: with all columns that have anything in them, whatever all rows have in common.
+    `wide`: with all columns that have anything in them, whatever all rows have in common. `where`: the option
+    that names the workspace, with a blank before it, for commands.
     """
     there = places(board)
     if not there:
@@ -101,7 +107,7 @@ def print_leaderboard(
             print_lines(console, filter(None, (SEPARATOR.join(legends),)), "dim")
             legends = []
             console.print()
-        print_lines(console, closing(rows))
+        print_lines(console, closing(rows, where))
     print_lines(console, remarks(board, unresolved=not (board.problems or board.kernels)))
 
 
@@ -302,7 +308,7 @@ def _kernel_columns(axis: Axis, author: Column) -> tuple[Column, ...]:
         ),
         _kernel(
             "headroom",
-            lambda k: "" if k.headroom is None else f"{k.headroom:.3g}×",
+            lambda k: "" if k.headroom is None else times(k.headroom),
             spare=1,
             legend="headroom: what the roofline leaves",
         ),
@@ -334,7 +340,7 @@ def speedup_legends(rows: Iterable[Row]) -> list[str]:
     return said + [SAME] * any(k.pace is Pace.SAME for k in kernels)
 
 
-def closing(rows: Sequence[Row]) -> list[str]:
+def closing(rows: Sequence[Row], where: str = "") -> list[str]:
     """What the rows of a table come to, and what to do next."""
     kernels = [row.kernel for row in rows if row.kernel]
     if not rows:
@@ -344,12 +350,12 @@ def closing(rows: Sequence[Row]) -> list[str]:
     lines = [f"{counted(len(rows), noun)} against PyTorch: {paces}"]
     best = max(kernels, key=lambda k: resolved(k.interval.low, k.pace), default=None)
     if best is not None:
-        number = best.attempt_id
+        number = f"{best.attempt_id}{where}"
         lines.append(
             f"the best: kernelproof show {number}; to measure it again: kernelproof reproduce {number}"
         )
     runs = dict.fromkeys(str(k.run or k.run_id) for k in kernels if k.pace is Pace.UNRESOLVED)
-    again = "to resolve more, on a quieter machine: kernelproof runs rejudge {} --again"
+    again = f"to resolve more, on a quieter machine: kernelproof runs rejudge {{}} --again{where}"
     return lines + [again.format(run) for run in runs]
 
 

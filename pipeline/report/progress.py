@@ -174,11 +174,11 @@ def print_fastest_attempts(fastest: Sequence[FastAttempt], console: Console) -> 
     console.print(fitting(columns, fastest, console).table)
 
 
-def failure_line(failure: FailureCount) -> str:
-    """`12 wrong_output, most often: ... (kernelproof show 17)`."""
+def failure_line(failure: FailureCount, where: str = "") -> str:
+    """`12 wrong_output, most often: ... (kernelproof show 17)`, `where`: the workspace's option."""
     said = f"{failure.count:>4}  {failure.status.value}"
     reason = gist(failure.reason or failure.status.meaning)
-    shown = "" if failure.attempt_id is None else f" (kernelproof show {failure.attempt_id})"
+    shown = "" if failure.attempt_id is None else f" (kernelproof show {failure.attempt_id}{where})"
     return f"{said}: {clean(reason)}{shown}"
 
 

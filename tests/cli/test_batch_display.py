@@ -58,7 +58,7 @@ with display:
         for each in attempt(sample):
             display.on_event(each)
 statuses = {key(sample): Status.NO_CODE for sample in range(3)}
-display.summary(Outcome(statuses), "place/attempts.sqlite", "my run")
+display.summary(Outcome(statuses), "place/attempts.sqlite", "my run", " --workspace w")
 """
 
 
@@ -70,11 +70,11 @@ def test_plain_lines_and_the_summary() -> None:
         "3 attempts in place/attempts.sqlite",
         "     3  no_code",
         "what failed most, and the reason given most often",
-        "   3  no_code: no code here (kernelproof show 3)",
+        "   3  no_code: no code here (kernelproof show 3 --workspace w)",
         "answers  3 answers asked for",
         "tokens   300 for prompts, 147 for answers",
         "cost     $1.50",
-        "see more: kernelproof leaderboard --run 'my run' · kernelproof show 3",
+        "see more: kernelproof leaderboard --run 'my run' --workspace w · kernelproof show 3 --workspace w",
     ]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli import material
 from tests.cli.program import Program
 
 
@@ -26,6 +27,16 @@ def test_a_command_that_writes_creates_it_and_says_so_once(
     assert (new / "db" / "attempts.sqlite").is_file()
     assert "created" not in program.run(*command, code=1).stderr
     assert "level1/1, sample 0" in program.run("show", "1", "--workspace", new).stdout
+
+
+def test_commands_that_a_batch_names_find_the_workspace(
+    program: Program, suite: Path, tmp_path: Path
+) -> None:
+    file = material.recording(tmp_path / "a.jsonl", {("level1/1", 0, 1): material.answer("no code")})
+    command = ("generate", "level1/1", "--suite", suite, "--model", f"replay:{file}", *material.QUICK)
+    done = program.run(*command, "--workspace", tmp_path / "a new one", code=0)
+    where = f"--workspace '{tmp_path / 'a new one'}'"
+    assert f"kernelproof leaderboard {where} · kernelproof show 1 {where}\n" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,21 @@ def test_it_is_said_and_nothing_is_stored(program: Program, line: str) -> None:
     assert not (here / "db").exists()
 
 
+def test_on_a_terminal_lines_end_between_words(program: Program) -> None:
+    command = ("leaderboard", "--by", "modl")
+    code, seen = program.on_terminal(*command, columns=60)
+    lines = seen.splitlines()
+    assert code == 2 and len(lines) == 3 and max(map(len, lines)) <= 60
+    assert " ".join(lines) == program.run(*command, code=2).stderr.rstrip()
+
+
+def test_no_line_of_help_is_too_long(program: Program) -> None:
+    program.extra = {"COLUMNS": "80"}
+    for command in ("leaderboard", "report", "verify", "generate", "tune"):
+        long = [line for line in program.run(command, "--help").stdout.splitlines() if len(line) > 80]
+        assert long == [], command
+
+
 def test_a_field_on_the_command_line_takes_the_place_of_an_option_in_the_file(program: Program) -> None:
     material.problems(program.workspace / "problems")
     (program.workspace / "run.toml").write_text("temperature = 0.5\n[params]\nmax_completion_tokens = 7\n")

@@ -70,6 +70,15 @@ def test_a_wrong_candidate_as_json(program: Program, relu: tuple[object, ...], t
 
 
 @pytest.mark.ci
+def test_what_a_problem_prints_is_no_word_of_the_command(program: Program, tmp_path: Path) -> None:
+    loud = f"{material.RELU}\nimport warnings\nwarnings.warn('loud')\nprint('\\x1b[2J loud')\n"
+    problem, file = written(tmp_path / "loud_relu.py", loud), written(tmp_path / "a.py", material.right())
+    done = program.run("verify", file, "--problem", problem, *QUICK, "--json", code=0)
+    assert json.loads(done.stdout)["status"] == "correct"
+    assert done.stderr == ""
+
+
+@pytest.mark.ci
 def test_every_check_of_a_measured_candidate_is_in_the_json(
     program: Program, relu: tuple[object, ...], tmp_path: Path
 ) -> None:

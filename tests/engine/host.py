@@ -40,7 +40,7 @@ def answer(message, *_):
     return {{"verification": verdict.model_dump(mode="json")}}
 
 room._answer = answer
-sys.argv = [sys.argv[0], *sys.argv[3:]]  # without -m kernelproof.verifier.referee
+sys.argv = [sys.argv[0], *sys.argv[-2:]]  # without -m kernelproof.verifier.referee
 room.main()
 """
 

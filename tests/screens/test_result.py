@@ -206,29 +206,27 @@ COMPARISONS = {
     "faster": measured(1.42, 1.31, 1.54, Pace.FASTER),
     "slower": measured(0.71, 0.69, 0.73, Pace.SLOWER),
     "unclear": measured(1.03, 0.97, 1.1, Pace.UNRESOLVED),
+    "wrong": None,
 }
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_how_two_files_compare(name: str, width: int | None) -> None:
-    """The first line of each is its headline, the last says how many times as fast the new one is."""
+    """The first line of each is its headline, then how many times as fast the new one is, and what next."""
     files = ("yesterday.py", "today.py")
-    done = [
-        Verdict(samples.extraction(), found.status, found, attempt_id=number)
-        for number, found in enumerate(
-            (verdict(Status.CORRECT, "every check passed", measurement=m) for m in (SAME, COMPARISONS[name])),
-            1,
-        )
+    new = COMPARISONS[name]
+    found = [
+        verdict(Status.CORRECT, "every check passed", measurement=SAME),
+        verdict(Status.CORRECT, "every check passed", measurement=new) if new else RESULTS["wrong"],
     ]
+    done = [Verdict(samples.extraction(), v.status, v, attempt_id=n) for n, v in enumerate(found, 1)]
 
     def compare() -> None:
         console = screen()
         for file, each in zip(files, done, strict=True):
             compared._say_one(file, each, console)
-        gain, slower = compared._gains(*done)
-        assert gain is not None
-        console.print(compared._words(files, gain, slower))
+        compared._say_end(files, done, *compared._gains(*done), console)
 
     printed = " ".join(assert_screen(f"compare_{name}", compare, width).split())
     assert ("surely slower" in printed) == (name == "slower")

@@ -56,7 +56,7 @@ def test_a_live_page_that_is_not_there_is_not_linked(stored: Program, suite: Pat
 @pytest.mark.parametrize("path", ["/", "/docs"])
 def test_a_browser_and_axe_find_nothing_wrong(service: Running, tmp_path: Path, path: str) -> None:
     with browser.tab(tmp_path) as tab:
-        tab.open(service.url + path)
+        tab.open(service.url + path, 360)
         assert "kernelproof" in tab.ask("document.querySelector('h1').textContent")
         assert tab.complaints == []
         assert [each for each in tab.requests if not each.startswith((service.url, "data:"))] == []

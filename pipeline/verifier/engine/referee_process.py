@@ -68,14 +68,12 @@ class RefereeProcess:
         try:
             self._process = subprocess.Popen(
                 [
-                    sys.executable,
-                    "-m",
-                    "kernelproof.verifier.referee",
-                    str(theirs.fileno()),
-                    str(lifeline_read),
+                    *(sys.executable, "-W", "ignore", "-m", "kernelproof.verifier.referee"),
+                    *(str(theirs.fileno()), str(lifeline_read)),
                 ],
                 pass_fds=(theirs.fileno(), lifeline_read),
                 stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,  # what a problem prints is no word of ours, nor are its warnings
                 env=referee_environment(cache) | environment_for(self.gpu),
                 start_new_session=True,  # a Ctrl-C is for the orchestrator, which ends us in order
             )

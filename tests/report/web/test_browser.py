@@ -145,15 +145,20 @@ def test_words_and_charts_stand_out_from_the_page(tab: Tab, place: Path, dark: b
     """WCAG's contrast (2.1): 4.5 for words, 3 for lines."""
     tab.open(place / "good.html", dark=dark)
     tab.ask("document.querySelectorAll('details').forEach(d => d.open = true)")
+    every = "".join(
+        f"<span class={kind}>1</span>" for kind in ("t", "k", "s", "m", "c", "n", "gi", "gd", "gu")
+    )
+    tab.ask(f"document.querySelector('.code code').insertAdjacentHTML('beforeend', '{every}')")
     luminance = (
         "(c => { const [r, g, b] = c.match(/[\\d.]+/g).map(v => v / 255)"
         ".map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);"
         " return 0.2126 * r + 0.7152 * g + 0.0722 * b })"
     )
     contrasts = (
-        "(() => { const l = %s, page = l(getComputedStyle(document.body).backgroundColor);"
-        " const c = v => (Math.max(v, page) + 0.05) / (Math.min(v, page) + 0.05);"
-        " return [...document.querySelectorAll(%r)].map(e => c(l(getComputedStyle(e).%s))) })()"
+        "(() => { const l = %s, under = e => e.closest('pre') ?? document.body;"
+        " const page = e => l(getComputedStyle(under(e)).backgroundColor);"
+        " const c = (v, on) => (Math.max(v, on) + 0.05) / (Math.min(v, on) + 0.05);"
+        " return [...document.querySelectorAll(%r)].map(e => c(l(getComputedStyle(e).%s), page(e))) })()"
     )
     words = tab.ask(contrasts % (luminance, "p, td, th, small, a, .pace, figcaption, code span", "color"))
     labels = tab.ask(contrasts % (luminance, "figure svg text", "fill"))
