@@ -94,7 +94,7 @@ def print_leaderboard(
             console.print()
         rows = kernel_rows(board, place, details)
         tables = [_kernel_table(rows, _AUTHORS[place[0]], console, wide)] if rows else []
-        heading = [title_of(place), *(words for table in tables for words in table.common)]
+        heading = [title_of(place), "against PyTorch", *(words for table in tables for words in table.common)]
         legends = speedup_legends(rows)
         for view, owners in _OWNERS.items():
             if scores := _scores(board, view, place):
@@ -335,7 +335,7 @@ def _kernel_table(rows: list[Row], author: Column, console: Console, wide: bool)
 def speedup_legends(rows: Iterable[Row]) -> list[str]:
     kernels = [row.kernel for row in rows if row.kernel]
     marked = any(bounded(k.speedup, k.interval) for k in kernels)
-    said = [f"{BOUNDED_MARK}: low end, by the referee's clock"] if marked else []
+    said = [f"{BOUNDED_MARK}: cut to what the referee's clock shows"] if marked else []
     said += ["→1: counts as 1"] * any(lowered(k.speedup, k.pace) for k in kernels)
     return said + [SAME] * any(k.pace is Pace.SAME for k in kernels)
 
@@ -396,7 +396,7 @@ def _pass_at(place: int, spare: int) -> Column:
 
 def _fast(place: int, spare: int = 0) -> Column:
     name = f"fast_{FAST[place]:g}"
-    legend = "" if spare else "p: times as fast"
+    legend = "" if spare else "fast_p: p times as fast"
     return Column(name, lambda s: share(s.fast[place].rate.share), spare=spare, legend=legend)
 
 
@@ -409,9 +409,7 @@ def _mean(title: str, of: str, **more: Any) -> Column:
 
 
 _SOLVED = Column("solved", lambda s: f"{s.solved}/{s.problems}")
-_SAMPLES = Column(
-    "correct", lambda s: f"{s.correct.part}/{s.correct.whole}", legend="correct, fast_p: of samples"
-)
+_SAMPLES = Column("correct", lambda s: f"{s.correct.part}/{s.correct.whole}", legend="correct: of samples")
 _FAST_1, _FAST_2 = _fast(2), _fast(4, 7)
 _MEAN = _mean("mean speedup [95 %]", "geometric_mean", legend="mean: geometric, of the solved")
 _SCORES = (

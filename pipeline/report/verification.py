@@ -144,7 +144,7 @@ def result_facts(verification: Verification) -> dict[str, str]:
     seen = any(check.outcome is CheckOutcome.FAIL and check.seen in v.reason for check in v.checks)
     correct = v.status is Status.CORRECT
     usual = seen or v.reason.startswith("every check passed") or v.reason.rstrip(" .") == gist(v.reason)
-    grade = (v.error_class, v.determinism and f"{v.determinism} if repeated") if correct else ()
+    grade = (v.error_class, v.determinism and f"repeats: {v.determinism}") if correct else ()
     counts = Counter(check.outcome for check in v.checks)
     # A correct candidate can fail only probes, and these give flags.
     words = OUTCOME_WORDS | ({CheckOutcome.FAIL: "flagged"} if correct else {})
@@ -164,12 +164,14 @@ def result_facts(verification: Verification) -> dict[str, str]:
             "speedup": bound_words(m),
             "score": score_words(m.speedup_interval, m.pace),
             **{f"beside {a.baseline}": f"{finding_of(a)}, {milliseconds(a.baseline_ms)}" for a in m.against},
-            "measured": f"{counted(len(m.order), 'round')} at rigor {v.settings.rigor}; a gain below "
+            "measured": f"{counted(len(m.order), 'round')} beside PyTorch, rigor {v.settings.rigor}; a gain below "
             f"{percent(m.resolution)} would not count",
             "busy": m.busy,
         }
         if m.roofline is not None:
-            facts["roofline"] = f"{percent(m.roofline.fraction)} of what this device can do at best"
+            facts["roofline"] = (
+                f"the kernel reaches {percent(m.roofline.fraction)} of what this device can do at best"
+            )
     return facts | {"on": setting_line(v.setting)}
 
 

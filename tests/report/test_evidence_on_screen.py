@@ -92,7 +92,7 @@ def test_error_class_determinism_and_flags(store: Store, command: Command) -> No
         determinism=Determinism.WITHIN_ERROR,
         flags=(Flag.SHAPE_SPECIALISED, Flag.LAYOUT_SPECIALISED),
     )
-    assert "1 passed · tf32-class · within error if repeated\n" in printed
+    assert "1 passed · tf32-class · repeats: within error\n" in printed
     assert "flags shape_specialised: right at the declared sizes only, layout_specialised: " in printed
 
 

@@ -38,7 +38,7 @@ def test_tables_show_the_best_of_each_problem_and_each_models_rates(
     filled: Store, command: Command, workspace: Path
 ) -> None:
     lines = command("leaderboard").splitlines()
-    assert lines[0] == "cpp · small size · Test CPU"
+    assert lines[0] == "cpp · small size · Test CPU · against PyTorch"
     first = next(line.split() for line in lines if line.startswith("level1/1"))
     assert first[1:5] == ["softmax", "2.00×", "[1.98,", "2.02]"]
     assert " ".join(first[5:]).endswith("faster 0.500 ms against 1.00 ms 1/2 replay:[bold]odd model[/bold] 1")
@@ -77,8 +77,8 @@ def test_other_rules_have_tables_of_their_own_that_say_so(filled: Store, command
     samples.judge(filled, samples.problem(1), other, speedup=4.0)
     heads = [line for line in command("leaderboard").splitlines() if line.startswith("cpp · ")]
     assert heads == [
-        "cpp · small size · Test CPU",
-        "cpp · small size · Test CPU · tf32 numerics · own-compute purity · no own kernel required",
+        "cpp · small size · Test CPU · against PyTorch",
+        "cpp · small size · Test CPU · tf32 numerics · own-compute purity · no own kernel required · against PyTorch",
     ]
     for narrow in (("--numerics", "tf32"), ("--purity", "own-compute")):
         printed = command("leaderboard", *narrow)
@@ -186,7 +186,7 @@ def test_80_columns_hold_what_matters_unbroken(store: Store) -> None:
         assert any(f"1 {status}" in line for line in lines), "a count stands beside its status"
     heads_at = [place - 1 for place, line in enumerate(lines) if set(line) == {"─"}]
     assert [lines[place - 1] for place in heads_at[1:]] == ["", ""], "tables stand apart"
-    assert "correct, fast_p: of samples · p: times as fast · mean: geometric, of the solved" in lines
+    assert "correct: of samples · fast_p: p times as fast · mean: geometric, of the solved" in lines
 
 
 def test_unresolved_results_say_what_to_do_whatever_is_asked_for(store: Store, command: Command) -> None:

@@ -154,14 +154,15 @@ TERMS = {
 
 
 def headline(board: Board) -> str:
-    """A board in a sentence: `gpt-x on KernelBench level 1: 6 of 10 problems faster, 2 slower, on H200`."""
+    """A board in a sentence: `gpt-x on KernelBench level 1: 6 of 10 problems faster, 2 slower, 1 unresolved, on H200`."""
     first = board.models[0]
     who = first.model if len(board.models) == 1 else counted(len(board.models), "model")
     who = {"model": who, "file": "Kernels from files", "tuner": "Tuned kernels"}[first.source]
     where = f", on {short_device(first.setting.device)}" if first.setting.device else ""
     problems = counted(len(board.problems), "problem")
-    slower = f", {count} slower" if (count := _with(board, Pace.SLOWER)) else ""
-    return f"{who} on {_problem_set(board)}: {_with(board, Pace.FASTER)} of {problems} faster{slower}{where}"
+    paces = (Pace.SLOWER, Pace.UNRESOLVED)
+    others = "".join(f", {count} {pace}" for pace in paces if (count := _with(board, pace)))
+    return f"{who} on {_problem_set(board)}: {_with(board, Pace.FASTER)} of {problems} faster{others}{where}"
 
 
 def _with(board: Board, pace: Pace) -> int:

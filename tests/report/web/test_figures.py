@@ -131,7 +131,7 @@ def test_figures_are_svg_that_needs_nothing_else(varied: Store, tmp_path: Path) 
         titles = re.findall(r'<text class="title".*?>(.*?)</text>', svg)
         assert (
             " ".join(titles)
-            == "vendor:good on kernelproof level 1: 1 of 5 problems faster, 1 slower, on Test"
+            == "vendor:good on kernelproof level 1: 1 of 5 problems faster, 1 slower, 1 unresolved, on Test"
         )
         assert "var(" not in svg and "href" not in svg and "script" not in svg
 
