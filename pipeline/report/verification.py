@@ -164,8 +164,8 @@ def result_facts(verification: Verification) -> dict[str, str]:
             "speedup": bound_words(m),
             "score": score_words(m.speedup_interval, m.pace),
             **{f"beside {a.baseline}": f"{finding_of(a)}, {milliseconds(a.baseline_ms)}" for a in m.against},
-            "measured": f"{counted(len(m.order), 'round')} beside PyTorch, rigor {v.settings.rigor}; a gain below "
-            f"{percent(m.resolution)} would not count",
+            "measured": f"{counted(len(m.order), 'round')} beside PyTorch, rigor {v.settings.rigor}; "
+            f"a gain below {percent(m.resolution)} would not count",
             "busy": m.busy,
         }
         if m.roofline is not None:

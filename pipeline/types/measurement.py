@@ -179,7 +179,8 @@ class Measurement(Paced):
         taken = len(self.disturbed) + len(self.order)
         if len(self.disturbed) < BUSY_SHARE * taken or not self.disturbed:
             return ""
-        return f"{len(self.disturbed)} of {taken} rounds were disturbed and left out; the last: {self.disturbed[-1]}"
+        of = f"{len(self.disturbed)} of {taken} rounds were disturbed and left out"
+        return f"{of}; the last: {self.disturbed[-1]}"
 
     @property
     def claimed_interval(self) -> Interval:

@@ -78,7 +78,8 @@ def test_other_rules_have_tables_of_their_own_that_say_so(filled: Store, command
     heads = [line for line in command("leaderboard").splitlines() if line.startswith("cpp · ")]
     assert heads == [
         "cpp · small size · Test CPU · against PyTorch",
-        "cpp · small size · Test CPU · tf32 numerics · own-compute purity · no own kernel required · against PyTorch",
+        "cpp · small size · Test CPU · tf32 numerics · own-compute purity · no own kernel required"
+        " · against PyTorch",
     ]
     for narrow in (("--numerics", "tf32"), ("--purity", "own-compute")):
         printed = command("leaderboard", *narrow)

@@ -30,7 +30,8 @@ def evaluated(disturbed: int, kept: int) -> Evaluated:
 
 
 def test_busy_is_a_quarter_of_the_rounds() -> None:
-    assert evaluated(4, 12).busy == "4 of 16 rounds were disturbed and left out; the last: other programs took a core"
+    left_out = "4 of 16 rounds were disturbed and left out; the last: other programs took a core"
+    assert evaluated(4, 12).busy == left_out
     assert evaluated(4, 13).busy == "" and evaluated(0, 0).busy == ""
 
 

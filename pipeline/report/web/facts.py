@@ -154,7 +154,7 @@ TERMS = {
 
 
 def headline(board: Board) -> str:
-    """A board in a sentence: `gpt-x on KernelBench level 1: 6 of 10 problems faster, 2 slower, 1 unresolved, on H200`."""
+    """A board in a sentence: `gpt-x on KernelBench level 1: 6 of 10 problems faster, 2 slower, on H200`."""
     first = board.models[0]
     who = first.model if len(board.models) == 1 else counted(len(board.models), "model")
     who = {"model": who, "file": "Kernels from files", "tuner": "Tuned kernels"}[first.source]
