@@ -6,26 +6,28 @@ a byte, and the ordinary comparison finds who reads what it never wrote: no hone
 
 On the host the C library fills what malloc, posix_memalign and realloc give (`torch.empty` and `new` come to
 that), and what is freed; calloc still clears, and small blocks that its caches hand on keep what was in them.
-On a GPU torch's caching allocator has blocks of its size classes which are filled beforehand. What a program
-asks of CUDA itself (cudaMalloc, pinned memory, a captured graph's pool, other streams) is as it comes.
+On a GPU all that torch's cache holds free for the current stream is filled, and that is some of each size
+class. What a program asks of CUDA itself (cudaMalloc, pinned memory), for another stream or while it captures
+a graph is as it comes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 
 from kernelproof.verifier.contestant.arena import FILLS
 
 USED = FILLS[0]
-"""1.5e16 as float32, 203 as float16, 1.5e9 as an index: finite, since a factor of 0 makes it vanish."""
-SMALL, LARGE = 4 * (1 << 20,), 20 << 20
-"""Bytes: torch gives up to 1 MiB from segments of 2 MiB, and up to 10 MiB from segments of 20."""
+"""1.5e16 as float32, 203 as float16, 1.5e9 as an index; finite, so that a factor of 0 makes it vanish."""
+SMALL, SMALL_SEGMENT, LARGE_SEGMENT = 1 << 20, 2 << 20, 20 << 20
+"""Bytes: torch takes tensors of up to `SMALL` from segments of the first size, others of up to 10 MiB from
+those of the second, and larger ones from segments of their own or a larger hole."""
 MOST, SHARE = 256 << 20, 16
-"""Bytes of the block for larger tensors; and no more than this part of what is free."""
+"""Bytes of the hole for larger tensors, at most; and the part of the free memory that no more is taken of."""
 _M_PERTURB = -6
 """Of glibc's malloc.h. It fills with the complement of this parameter; 0 ends that."""
 
@@ -52,10 +54,30 @@ def give_back(device: torch.device) -> None:
 
 
 def _fill_cache(device: torch.device, nbytes: int) -> None:
+    def take(sizes: Iterable[int]) -> list[torch.Tensor]:
+        return [torch.empty(size, dtype=torch.uint8, device=device).fill_(USED) for size in sizes]
+
+    wanted = [min(nbytes, MOST), LARGE_SEGMENT, *[SMALL] * (SMALL_SEGMENT // SMALL)]
     with contextlib.suppress(RuntimeError):  # short of memory, or an allocator of the candidate's own
-        free, _ = torch.cuda.mem_get_info(device)
-        sizes = [*SMALL, LARGE, min(nbytes, MOST)]
-        if sum(sizes) <= free // SHARE:
-            blocks = [torch.empty(size, dtype=torch.uint8, device=device).fill_(USED) for size in sizes]
-            torch.cuda.synchronize(device)  # a stream of the candidate's waits for no fill of ours
-            del blocks
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        if unused < sum(wanted) <= torch.cuda.mem_get_info(device)[0] // SHARE:
+            take(wanted)
+        taken = take(_holes(device))
+        torch.cuda.synchronize(device)  # a stream of the candidate's waits for no fill of ours
+        del taken
+
+
+def _holes(device: torch.device) -> list[int]:
+    """Sizes that fill all holes in torch's segments, largest first: torch takes the smallest that will do."""
+    sizes, stream = [], torch.cuda.current_stream(device).cuda_stream
+    segments = torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call]
+    for segment in segments:
+        if segment["stream"] != stream or any(segment["segment_pool_id"]):  # a graph's
+            continue
+        for block in segment["blocks"]:
+            left = block["size"] if block["state"] == "inactive" else 0
+            if segment["segment_type"] == "large":
+                sizes += [left] if left > SMALL else []
+                continue
+            sizes += [SMALL] * (left // SMALL) + [left % SMALL] * (left % SMALL > 0)
+    return sorted(sizes, reverse=True)
