@@ -30,6 +30,7 @@ MOST, SHARE = 256 << 20, 16
 """Bytes of the hole for larger tensors, at most; and the part of the free memory that no more is taken of."""
 _M_PERTURB = -6
 """Of glibc's malloc.h. It fills with the complement of this parameter; 0 ends that."""
+_set_option = getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)  # musl has none
 
 
 @contextlib.contextmanager
@@ -38,12 +39,11 @@ def used_memory(device: torch.device, nbytes: int = 0) -> Iterator[None]:
     its workspaces have. On a GPU what was filled stays in torch's cache: see `give_back`."""
     if device.type == "cuda":
         _fill_cache(device, nbytes)
-    set_option = getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)  # musl has none
-    set_option(_M_PERTURB, USED ^ 0xFF)
+    _set_option(_M_PERTURB, USED ^ 0xFF)
     try:
         yield
     finally:
-        set_option(_M_PERTURB, 0)
+        _set_option(_M_PERTURB, 0)
 
 
 def give_back(device: torch.device) -> None:
