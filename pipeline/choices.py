@@ -113,7 +113,7 @@ _FLAG_MEANING = {
     Flag.STATE_NOT_UPDATED: "does not update its buffers as the reference does",
     Flag.INTERPRETED: "interpreted on a CPU: not compiled, not timed",
     Flag.WEIGHTS_SPECIALISED: "right with its first weights only",
-    Flag.PRECISION_NOT_SEPARABLE: "may have coarse operands: honest float32 errs as much there",
+    Flag.PRECISION_NOT_SEPARABLE: "may have coarse operands: nothing there tells them from float32",
     Flag.OUT_OF_BOUNDS_READ: "reads memory that is not its own",
     Flag.OUT_OF_BOUNDS_WRITE: "writes memory that is not its own",
     Flag.RACE: "a sanitizer saw threads that race for the same memory",

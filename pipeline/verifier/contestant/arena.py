@@ -124,6 +124,8 @@ class _CudaRuntime:
     def call(self, name: str, *arguments: Any) -> None:
         """Calls a runtime function; raises torch.OutOfMemoryError for lack of memory, RuntimeError else."""
         code = getattr(self._library, name)(*arguments)
+        if code:
+            self._library.cudaGetLastError()  # or torch would find it at its next launch
         if code == 2:
             raise torch.OutOfMemoryError(f"{name}: out of device memory")
         if code != 0:

@@ -4,11 +4,12 @@ The referee makes a call's inputs readable, empties the cache, and says go: all 
 no candidate can reach, on memory that both map. The contestant's process then runs the forward, and fixes the
 result by a digest. An example, one call, with `call_page.CallPage` for what both processes read and write:
 
-    referee's device        mask, flush, go
+    referee's device        flush, mask, flush, go
     contestant's process    sees go, launches call_begins and the forward's kernels
-    contestant's device     call_begins, the forward, results_ready, digest
+    contestant's device     call_begins, the forward, a digest of each result, and one of nothing
 
-The referee's clock runs from before the mask until the digest is there. Before the mask nothing is known of
+The first flush leaves the cache as it is for either side, and brings the referee's process to the device. The
+referee's clock runs from before the mask until the last digest is there. Before the mask nothing is known of
 the inputs. The mask and the flush are the referee's own work: whatever a candidate has running on the device
 meanwhile has them wait, on the clock. After the digest the result is known. So a call's work lies on the
 clock, whoever runs the contestant's loop.
@@ -19,14 +20,15 @@ the key, the input's number and the place as its block's words).
 **The flush** reads bytes of twice the cache's size. It only reads: lines that were written would have to be
 written back during the call.
 
-**call_begins** does nothing. A device takes a tenth of a millisecond to go on with another process, from its
-first launch on; what the forward launches in this time does not have to wait for the host.
+**call_begins** takes the digests' key from the page. A device takes a tenth of a millisecond to go on with
+another process, from its first launch on; what the forward launches in this time does not have to wait for
+the host.
 
-**Digests.** `results_ready` says that the results are there, and waits for a key, so that no kernel of the
-candidate's can digest a result while it computes it. A thread chains words of a result, which lie apart, into
-eight, by the permutation of the masks with what went in added [1]. A block's threads do so with each other's
-eight, and the last block to end with those of all blocks. They are the next result's key, and the last
-result's are the digest. A result with other low bits that has a digest named before cannot be found.
+**Digests.** A thread chains words of a result, which lie apart, into eight, by the permutation of the masks
+with what went in added [1]. A block's threads do so with each other's eight, and the last block to end with
+those of all blocks. They are the next result's key. At the end all threads of the device digest nothing under
+the last key: a processor needs milliseconds for that, so nobody answers without the device. A result with
+other low bits that has a digest named before cannot be found.
 
 [1] D. J. Bernstein, "The Rumba20 compression function", 2007; the permutation is that of "ChaCha, a variant
 of Salsa20", 2008.
@@ -43,12 +45,12 @@ from typing import Any
 import torch
 
 from kernelproof.verifier.contestant import call_page
-from kernelproof.verifier.contestant.arena import bytes_of
+from kernelproof.verifier.contestant.arena import bytes_of, reset_persisting_lines
 from kernelproof.verifier.contestant.call_page import CallPage
 
-LOOP_KERNELS = "call_begins", "results_ready", "digest"
+LOOP_KERNELS = "call_begins", "digest"
 """Those that run in a contestant's process."""
-_PLACES = "GO", "KEY", "KEYED", "READY", "DIGEST", "DIGESTED"
+_PLACES = "GO", "SEED", "KEY", "DIGEST", "DIGESTED"
 _LAYOUT = "".join(f"#define {name} {getattr(call_page, name)}\n" for name in _PLACES)
 SOURCE = (
     _LAYOUT
@@ -104,15 +106,16 @@ flush(const uint4* bytes, u64 many, u32* sink) {
   if (sum == 0x9E3779B9u) *sink = sum;
 }
 
-extern "C" __global__ void go(volatile u32* page, u32 call) { page[GO] = call; }
-
-extern "C" __global__ void call_begins() {}
+extern "C" __global__ void
+go(volatile u32* page, u32 call, u32 known, u64 seed, uint4 key) {
+  page[SEED] = known; page[SEED + 1] = (u32)seed; page[SEED + 2] = (u32)(seed >> 32);
+  page[KEY] = key.x; page[KEY + 1] = key.y; page[KEY + 2] = key.z; page[KEY + 3] = key.w;
+  __threadfence_system();
+  page[GO] = call;
+}
 
 extern "C" __global__ void
-results_ready(volatile u32* page, u32* key, u32 call) {
-  page[READY] = call;
-  while (page[KEYED] != call) {}
-  __threadfence_system();
+call_begins(const volatile u32* page, u32* key) {
   for (int i = 0; i < 4; ++i) { key[i] = page[KEY + i]; key[4 + i] = 0; }
 }
 
@@ -258,6 +261,11 @@ def _packed(*values: Any) -> Any:
     return packed
 
 
+def _words(key: int) -> Any:
+    """A key of 128 bits, as a kernel takes it."""
+    return (ctypes.c_uint * 4)(*(key >> shift & 0xFFFFFFFF for shift in (0, 32, 64, 96)))
+
+
 _kernels = functools.cache(_Kernels)
 
 
@@ -268,8 +276,7 @@ class Release:
         """`cubin`: what `compiled` gives. `flushed`: what is read to empty the cache. Raises RuntimeError
         where the driver does not take it."""
         self._kernels, self._device = _kernels(device, cubin), device
-        self._page, self._call = ctypes.c_void_p(), ctypes.c_uint()
-        self._go = _packed(self._page, self._call)
+        self._page = ctypes.c_void_p()
         of = torch.cuda.get_device_properties(device)
         self._blocks, self._sink = (
             2 * of.multi_processor_count,
@@ -282,12 +289,17 @@ class Release:
     def mask(self, inputs: Sequence[torch.Tensor], key: int) -> None:
         """Masks inputs that lie in an arena, with all bytes of their room, or makes them readable again with
         the same key of 128 bits. Queues the work."""
-        words = (ctypes.c_uint * 4)(*(key >> shift & 0xFFFFFFFF for shift in (0, 32, 64, 96)))
+        words = _words(key)
         for number, tensor in enumerate(inputs):
             if blocks := bytes_of(tensor) // 64:
                 place = ctypes.c_void_p(tensor.data_ptr()), ctypes.c_ulonglong(blocks), ctypes.c_uint(number)
                 grid = min(_INPUT_BLOCKS, -(-blocks // 256))
                 self._kernels.launch("mask", grid, 256, _packed(*place, words))
+
+    def settle(self) -> None:
+        """Waits until what was queued is done, and takes back lines that were set aside in the cache."""
+        _synchronize(self._device)
+        reset_persisting_lines()
 
     def flush(self) -> None:
         """Empties the cache. Queues the work."""
@@ -303,10 +315,11 @@ class Release:
             _synchronize(self._device)
             self._kernels.unpin(page)
 
-    def go(self, call: int) -> None:
-        """Says that the inputs of the call with this number are readable, when what was queued is done."""
-        self._call.value = call
-        self._kernels.launch("go", 1, 1, self._go)
+    def go(self, call: int, seed: int | None, key: int) -> None:
+        """Says that the inputs of the call with this number are readable, when what was queued is done.
+        `seed`: of torch's generators. `key`: 128 bits, for the digests."""
+        known, number = ctypes.c_uint(seed is not None), ctypes.c_ulonglong(seed or 0)
+        self._kernels.launch("go", 1, 1, _packed(self._page, ctypes.c_uint(call), known, number, _words(key)))
 
 
 class Digests:
@@ -322,22 +335,21 @@ class Digests:
         self._place, self._many, self._last = ctypes.c_void_p(), ctypes.c_ulonglong(), ctypes.c_void_p()
         key, of_blocks = (ctypes.c_void_p(each.data_ptr()) for each in (self._key, self._of_blocks))
         arrived = ctypes.c_void_p(self._of_blocks[-1:].data_ptr())
-        self._ready = _packed(self._page, key, self._call)
+        self._begin = _packed(self._page, key)
         self._digest = _packed(self._place, self._many, key, of_blocks, arrived, self._last, self._call)
 
     def begin(self) -> None:
-        """The first launch of a call: the device goes on with this process."""
-        self._kernels.launch("call_begins", 1, 1, None)
+        """The first launch of a call, whose key is on the page: the device goes on with this process."""
+        self._kernels.launch("call_begins", 1, 1, self._begin)
 
     def listen(self, page: CallPage) -> None:
         """Keys come on this page, and digests are written to it."""
         self._page.value = self._kernels.pin(page)
 
     def fix(self, results: Sequence[torch.Tensor], call: int) -> None:
-        """Says that the results of the call with this number are there, and names their digest when it is
-        given a key. Waits for the device: what other streams still do must not run beside the next call."""
+        """Names the digest of the results of the call with this number. Waits for the device: what other
+        streams still do must not run beside the next call."""
         self._call.value = call
-        self._kernels.launch("results_ready", 1, 1, self._ready)
         self._chain(results, self._page.value)
 
     def digest(self, results: Sequence[torch.Tensor], key: int) -> bytes:
@@ -349,11 +361,12 @@ class Digests:
         return self._key.cpu().numpy().tobytes()
 
     def _chain(self, results: Sequence[torch.Tensor], page: int | None) -> None:
-        parts = [each.detach().resolve_conj().resolve_neg().to(self._device) for each in results]
-        for number in range(max(1, len(parts))):
-            part = parts[number] if parts else self._key[:0]
+        kept = [each.detach().resolve_conj().resolve_neg().to(self._device) for each in results]
+        self._last.value = None
+        for part in kept:
             self._place.value, self._many.value = part.data_ptr(), part.numel() * part.element_size()
-            self._last.value = page if number >= len(parts) - 1 else None
             blocks = max(1, min(_DIGESTS, self._many.value // _DIGESTED))
             self._kernels.launch("digest", blocks, 256, self._digest)
+        self._place.value, self._many.value, self._last.value = None, 0, page
+        self._kernels.launch("digest", _DIGESTS, 256, self._digest)
         _synchronize(self._device)

@@ -48,6 +48,7 @@ from kernelproof.verifier.contestant.extensions import (
 )
 from kernelproof.verifier.contestant.loop import Forward, Slot
 from kernelproof.verifier.contestant.profiling import Dispatched, Watched, add_first_calls
+from kernelproof.verifier.contestant.used_memory import give_back, used_memory
 from kernelproof.verifier.contestant.weight_draws import constructed
 
 MODULE = "candidate"
@@ -115,6 +116,10 @@ class Runner:
         self._kept: Any = None
         self._guard: arenas.GuardedModel | None = None
         self._compiled = False
+        self._is_candidate = False
+        """Whether ModelNew was constructed, whose new memory is not zero in untimed calls."""
+        self._has_filled = False
+        """Whether memory was filled since calls were timed."""
         self._first_calls: FirstCalls | None = None
         self._fake_device_type = "cpu"
         self._fake_device: AbstractContextManager[Any] = nullcontext()
@@ -271,7 +276,9 @@ class Runner:
         seed = int(message["seed"])
         torch.manual_seed(seed)
         make = self._module.__dict__[message["class"]]
-        model = constructed(lambda: make(*arguments), seed, self._device).to(self._device)
+        self._is_candidate = message["class"] == "ModelNew"
+        with self._untimed():
+            model = constructed(lambda: make(*arguments), seed, self._device).to(self._device)
         self._model, self._guard = model, None
         state = model.state_dict()
         return {"state": {k: [encoding.dtype_name(v.dtype), list(v.shape)] for k, v in state.items()}}
@@ -307,7 +314,7 @@ class Runner:
         arguments, places = self._decode(message["arguments"]), self._places(message)
         torch.manual_seed(int(message["seed"]))
         late = self._late(message.get("late", ()))
-        with torch.no_grad():
+        with torch.no_grad(), self._untimed(*encoding.tensors(arguments), *places):
             if late:
                 if self._device.type == "cuda":
                     _sleep(LONG_BEFORE)
@@ -343,6 +350,9 @@ class Runner:
 
     def _time(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._kept = None
+        if self._has_filled:
+            self._has_filled = False
+            give_back(self._device)
         slots, calls = self._slots(message), None
         if self._digests is not None and self._page is not None:
             calls = loop.Calls(self._digests, self._page, self._ask_for_call)
@@ -354,6 +364,13 @@ class Runner:
                 calls=calls,
             )
         return {"ms": times} | report
+
+    def _untimed(self, *tensors: torch.Tensor) -> AbstractContextManager[None]:
+        """What a candidate's untimed work on these tensors is done in."""
+        if not self._is_candidate:
+            return nullcontext()
+        self._has_filled = True
+        return used_memory(self._device, sum(tensor.nbytes for tensor in tensors))
 
     def _watch(self, message: dict[str, Any]) -> dict[str, Any]:
         """Begins to watch, if asked to, until `_watching` is closed. What comes back is empty till then. The

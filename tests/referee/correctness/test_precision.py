@@ -228,7 +228,7 @@ def test_only_what_a_trace_shows_to_be_moved_has_the_bound_of_a_few_roundings(
     assert not off(1e-6, "whole numbers")["refused"]
 
 
-def test_a_bound_that_takes_too_long_decides_nothing(
+def test_a_bound_that_takes_too_long_decides_nothing_but_a_flag(
     oracles: dict[str, Oracle], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     oracle = oracles["bag"]
@@ -237,6 +237,8 @@ def test_a_bound_that_takes_too_long_decides_nothing(
     found = judged(oracle, COARSE["bag", "16-bit table"], 0)
     assert found.wrong is None
     assert found.precision[0]["unknown"] == "it took longer than 0 s"
+    assert found.precision[0]["flagged"]
+    assert not judged(oracle, HONEST["bag", "in turn"], 0).precision
 
 
 def test_a_program_that_only_the_floor_accepts_is_told_why_it_is_wrong(court: Court) -> None:
@@ -275,6 +277,20 @@ def test_what_no_bound_can_tell_is_accepted_and_flagged(court: Court, tmp_path: 
     assert check.seen.startswith("output 0 is off by ")
     assert 1e-6 < check.figures["error"] < 3e-6
     assert check.figures["smallest"] < check.figures["honest"]
+
+
+def test_what_no_bound_is_known_for_is_accepted_and_flagged(court: Court, tmp_path: Path) -> None:
+    """The reference refuses other draws that are near."""
+    source = text("assert not 1.001 < x.max() < 1.01; return x.mean()", "torch.rand(300, 300)")
+    rounded = as_candidate(source).replace("x.mean()", "x.mean() * (1 + 2e-6)")
+    for candidate, flags in ((as_candidate(source), ()), (rounded, (Flag.PRECISION_NOT_SEPARABLE,))):
+        verdict = court.verdict(candidate, written(tmp_path, source))
+        assert verdict.status is Status.CORRECT
+        assert verdict.flags == flags
+    [check] = [check for check in verdict.checks if check.name == "precision"]
+    assert check.seen.endswith(
+        "and what coarse operands make there is not known: the reference could not be run so"
+    )
 
 
 def test_coarse_operands_in_a_small_branch_beside_a_large_one_are_flagged(tmp_path: Path) -> None:

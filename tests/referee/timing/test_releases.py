@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from kernelproof.verifier.contestant.call_page import DIGEST, DIGESTED, GO, KEY, KEYED, READY, CallPage
+from kernelproof.verifier.contestant.call_page import DIGEST, DIGESTED, GO, SEED, CallPage
 from kernelproof.verifier.referee.timing.releases import Kernels, Releases
 from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot, lay_out
 
@@ -34,17 +34,18 @@ class Page(CallPage):
         self.seen: list[list[bool]] = []
         """At each go, which calls' inputs were readable."""
         self.seeds: list[int | None] = []
+        self.keys: list[int] = []
 
-    def has_gone(self) -> None:
+    def go(self, seed: int | None, key: int) -> None:
+        self._words[SEED : SEED + 3] = [seed is not None, seed or 0, 0]
         self._words[GO] = self.call
         self.seeds.append(self.wait())
-        self._words[READY] = 0 if self.silent else self.call
+        self.keys.append(key)
+        if not self.silent:
+            self.answer()
 
-    def give_key(self, key: int) -> None:
-        super().give_key(key)
-        assert self._words[KEYED] == self.call
-        assert [key >> shift & 0xFFFFFFFF for shift in (0, 32, 64, 96)] == self._words[KEY : KEY + 4]
-        digest = hashed(self.outputs[(self.call - 1) % CALLS], key) if self.outputs else bytes(32)
+    def answer(self) -> None:
+        digest = hashed(self.outputs[(self.call - 1) % CALLS], self.keys[-1])
         words = [int.from_bytes(digest[at : at + 4], "little") for at in range(0, 32, 4)]
         self._words[DIGEST : DIGEST + 8] = words
         self._words[DIGESTED] = self.call
@@ -63,13 +64,16 @@ class Device:
     def flush(self) -> None:
         pass
 
-    def go(self, call: int) -> None:
+    def settle(self) -> None:
+        pass
+
+    def go(self, call: int, seed: int | None, key: int) -> None:
         assert call == self._page.call
         readable = [
             torch.equal(views[0], torch.full((64,), float(n))) for n, views in enumerate(self._inputs)
         ]
         self._page.seen.append(readable)
-        self._page.has_gone()
+        self._page.go(seed, key)
 
     def of(self, page: CallPage) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
@@ -110,6 +114,7 @@ def test_each_call_finds_its_inputs_readable_and_not_those_of_later_ones(slots: 
     made(releases)
     assert page.seen == [[number <= call for number in range(CALLS)] for call in range(CALLS)]
     assert page.seeds == [3, 1, 4, 1, 5]
+    assert len(set(page.keys)) == CALLS
 
 
 def test_no_more_calls_are_released_than_there_are_nor_two_at_once(slots: list[SharedSlot]) -> None:
@@ -144,7 +149,7 @@ def test_what_else_is_asked_for_meanwhile_does_not_end_a_call(slots: list[Shared
     assert releases.next_call({}) is not None
     releases.serve(lambda: True)
     assert releases.outer_ms is None
-    page._words[READY] = page.call
+    page.answer()
     releases.serve(never)
     page.silent = False
     made(releases, CALLS - 1)

@@ -451,9 +451,12 @@ def _told(found: dict[str, Any]) -> str:
 
 def _doubt(found: dict[str, Any]) -> str:
     """Why nobody can say what operands an output had."""
+    seen = f"output {found['output']} is off by {found['error']:.3g}"
+    if "unknown" in found:
+        return f"{seen}, and what coarse operands make there is not known: {found['unknown']}"
     return (
-        f"output {found['output']} is off by {found['error']:.3g}, where coarse operands make as little as "
-        f"{found['smallest']:.3g}, and honest float32 up to {found['honest']:.3g}"
+        f"{seen}, where coarse operands make as little as {found['smallest']:.3g}, "
+        f"and honest float32 up to {found['honest']:.3g}"
     )
 
 

@@ -309,7 +309,7 @@ class Oracle:
         for output in near:
             record: dict[str, Any] = {"output": output, "error": errors[output].relative_norm}
             if isinstance(bounds, str):
-                records.append(record | {"unknown": bounds})
+                records.append(record | {"flagged": True, "unknown": bounds})
                 continue
             bound = bounds[output]
             beyond = bound.doubtful(errors[output].relative_norm)

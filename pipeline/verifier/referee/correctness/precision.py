@@ -28,8 +28,9 @@ no arithmetic to round in, so ROUNDINGS roundings are its bound. An error that h
 
 An output that only the floor accepts is wrong if it is not within N; where precision is not separable, it is
 accepted, and flagged if a share of the smallest error would refuse it. So is one that coarse operands in some
-place explain where they are no mark, and twice plain arithmetic does not. A bound that is not found out in
-MOST_SECONDS decides nothing. The figures of `values: NAME` hold what was found.
+place explain where they are no mark, and twice plain arithmetic does not. So is one whose bound is not
+found out, in MOST_SECONDS or since the reference cannot be run so. The figures of `values: NAME` tell
+all that.
 """
 
 from __future__ import annotations

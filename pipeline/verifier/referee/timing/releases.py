@@ -2,9 +2,9 @@
 
 Before a block every slot's inputs are masked, each with a secret key of its own. When the contestant waits
 for a call, the referee makes that call's inputs readable and empties the cache, in its own process, and lets
-the contestant go on. When the results are said to be there, it gives the key under which their digest has to
-be named. So a result that is computed later, all calls' at once say, is not the one that was named, and
-before its call nothing is known of the inputs. None of this needs a word of the loop's: see
+the contestant go on. It gives a key with that, under which the contestant has to name the digest of its
+results. So a result that is computed later, all calls' at once say, is not the one that was named, and before
+its call nothing is known of the inputs, nor of its seed. None of this needs a word of the loop's: see
 `contestant.between_calls` for masks and digests.
 """
 
@@ -19,7 +19,6 @@ from typing import Any
 
 import torch
 
-from kernelproof.verifier.contestant.arena import reset_persisting_lines
 from kernelproof.verifier.contestant.between_calls import Digests, Release, compiled
 from kernelproof.verifier.contestant.call_page import CallPage
 from kernelproof.verifier.referee import sides
@@ -29,6 +28,10 @@ from kernelproof.verifier.workers.shared_memory import SharedSlot
 AWAKE_SECONDS, NAP_SECONDS = 0.02, 5e-5
 """So long the referee waits awake for a call's results, and then looks again each time after so long: the
 error is small beside such a call."""
+
+
+LOOKS = 32
+"""So many looks at the page for one at the contestant's messages, which takes longer."""
 
 
 class Kernels:
@@ -72,8 +75,8 @@ class Releases:
         """Whether it knows the places, and whether it was told of a call that is not released yet."""
         self._began_ns: int | None = None
         """When the call was released whose digest is awaited."""
-        self._key: int | None = None
-        """For that digest, once it was given."""
+        self._key = 0
+        """For that digest."""
         self._calls_ms: list[float] = []
         """From the release of each call to its digest, by the referee's clock."""
         if kernels.release is not None and page is not None:
@@ -100,26 +103,21 @@ class Releases:
         page = self._page
         if page is None or self._began_ns is None:
             return
-        if self._key is None:
-            if not _waited(lambda: page.is_ready, over):
-                return
-            self._key = secrets.randbits(128)
-            page.give_key(self._key)
         if _waited(lambda: page.digest is not None, over):
             self._calls_ms.append((time.perf_counter_ns() - self._began_ns) / 1e6)
             self._named.append((self._key, page.digest or b""))
-            self._began_ns = self._key = None
+            self._began_ns = None
 
     def _release(self) -> None:
         page, release, call = self._page, self._kernels.release, len(self._named)
         assert page is not None and release is not None
-        page.give_seed(None if self._seeds is None else self._seeds[call])
-        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-            reset_persisting_lines()  # whatever that side's process does
+        self._key = secrets.randbits(128)
+        release.flush()
+        release.settle()
         self._began_ns = time.perf_counter_ns()
         release.mask(self._inputs[call], self._keys[call])
         release.flush()
-        release.go(page.call)
+        release.go(page.call, None if self._seeds is None else self._seeds[call], self._key)
 
     def end(self) -> bool:
         """For a request for the places: nobody who knows them gets another call. False if they are known."""
@@ -128,15 +126,18 @@ class Releases:
         return first
 
     @property
+    def complete(self) -> bool:
+        """Whether all calls were released, and a digest was named for each."""
+        return len(self._named) == len(self._keys)
+
+    @property
     def outer_ms(self) -> float | None:
         """Milliseconds of a call from its release to its digest; None where they are not released one by one.
 
         All of a call's work lies there, so none can be moved to another call. So the median is fair, and it
         leaves out the calls in which other programs wanted the core.
         """
-        if not self._calls_ms or len(self._calls_ms) != len(self._keys):
-            return None
-        return call_ms(self._calls_ms)
+        return call_ms(self._calls_ms) if self._calls_ms and self.complete else None
 
     def is_another(self, call: int, place: SharedSlot) -> bool:
         """Whether the result of a call is not the one that was named for it."""
@@ -150,8 +151,11 @@ class Releases:
 
 def _waited(done: Callable[[], bool], over: Callable[[], bool]) -> bool:
     """Whether it is done before it is over."""
-    awake_until = time.monotonic() + AWAKE_SECONDS
+    awake_until, looks = time.monotonic() + AWAKE_SECONDS, 0
     while not done():
+        looks += 1
+        if looks % LOOKS:
+            continue
         if over():
             return done()
         if time.monotonic() > awake_until:

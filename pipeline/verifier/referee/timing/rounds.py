@@ -49,6 +49,7 @@ from kernelproof.verifier.referee.timing.disturbance import Repeats, Watch
 from kernelproof.verifier.referee.timing.releases import Kernels, Releases
 from kernelproof.verifier.referee.timing.stopping import FAR_SLOWER, Stop, StoppingRule
 from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
+from kernelproof.verifier.status_rules import Cause
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from kernelproof.verifier.workers.shared_memory import MAX_SLOTS, SharedSlot, SlotSide, in_memory, same_bits
 
@@ -492,8 +493,8 @@ class Stopwatch:
 
     def _changed(self, slots: Sequence[SharedSlot], watched: _Watched) -> bool:
         """Whether the candidate changed its inputs; where the watched slot's are destroyed, the others."""
-        if self._trusted or self._subject.aliased:
-            return False
+        if self._trusted or self._subject.aliased or not self._releases.complete:
+            return False  # inputs that were not released are masked still
         left = [slot for number, slot in enumerate(slots) if number != watched.index or not self._destroys]
         return not all(same_bits(list(slot.views), list(slot.baseline.views)) for slot in left)
 
@@ -553,6 +554,8 @@ class Stopwatch:
         host = (side.halt() - start) / 1e6 - ours
         if (outer := releases.outer_ms) is not None:
             host = outer * len(slots)
+        if is_baseline and not releases.complete:
+            raise Cause.BASELINE_FAILED.ended("the baseline's process named no digest of a timed call")
         side.pause()
         self._arrivals += [] if is_baseline else [arrival]
         if trouble := self._watch.after():
