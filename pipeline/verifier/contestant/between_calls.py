@@ -277,6 +277,7 @@ class Release:
         where the driver does not take it."""
         self._kernels, self._device = _kernels(device, cubin), device
         self._page = ctypes.c_void_p()
+        self._marks: Any = [torch.cuda.Event(enable_timing=True) for _ in range(2)]  # type: ignore[no-untyped-call]
         of = torch.cuda.get_device_properties(device)
         self._blocks, self._sink = (
             2 * of.multi_processor_count,
@@ -300,6 +301,15 @@ class Release:
         """Waits until what was queued is done, and takes back lines that were set aside in the cache."""
         _synchronize(self._device)
         reset_persisting_lines()
+
+    def mark(self, which: int) -> None:
+        """Queues one of the two marks of `took_ms`."""
+        self._marks[which].record()
+
+    @property
+    def took_ms(self) -> float:
+        """Milliseconds of the device between the marks, which it has passed."""
+        return float(self._marks[0].elapsed_time(self._marks[1]))
 
     def flush(self) -> None:
         """Empties the cache. Queues the work."""

@@ -57,11 +57,12 @@ def _fill_cache(device: torch.device, nbytes: int) -> None:
     def take(sizes: Iterable[int]) -> list[torch.Tensor]:
         return [torch.empty(size, dtype=torch.uint8, device=device).fill_(USED) for size in sizes]
 
-    wanted = [min(nbytes, MOST), LARGE_SEGMENT, *[SMALL] * (SMALL_SEGMENT // SMALL)]
+    wanted, small = [min(nbytes, MOST), LARGE_SEGMENT], [SMALL] * (SMALL_SEGMENT // SMALL)
     with contextlib.suppress(RuntimeError):  # short of memory, or an allocator of the candidate's own
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         if unused < sum(wanted) <= torch.cuda.mem_get_info(device)[0] // SHARE:
             take(wanted)
+        take(small)
         taken = take(_holes(device))
         torch.cuda.synchronize(device)  # a stream of the candidate's waits for no fill of ours
         del taken

@@ -56,6 +56,7 @@ class Device:
 
     def __init__(self, page: Page, inputs: Sequence[Sequence[torch.Tensor]]) -> None:
         self._page, self._inputs = page, inputs
+        self.took_ms = 0.0
 
     def mask(self, inputs: Iterable[torch.Tensor], key: int) -> None:
         for tensor in inputs:
@@ -65,6 +66,9 @@ class Device:
         pass
 
     def settle(self) -> None:
+        pass
+
+    def mark(self, which: int) -> None:
         pass
 
     def go(self, call: int, seed: int | None, key: int) -> None:
@@ -148,12 +152,12 @@ def test_what_else_is_asked_for_meanwhile_does_not_end_a_call(slots: list[Shared
     page.silent = True
     assert releases.next_call({}) is not None
     releases.serve(lambda: True)
-    assert releases.outer_ms is None
+    assert releases.outer_ms() is None
     page.answer()
     releases.serve(never)
     page.silent = False
     made(releases, CALLS - 1)
-    assert releases.outer_ms is not None
+    assert releases.outer_ms() is not None
     assert not any(releases.is_another(call, slot) for call, slot in enumerate(slots))
 
 
@@ -162,7 +166,7 @@ def test_on_a_cpu_inputs_lie_readable(slots: list[SharedSlot]) -> None:
     assert torch.equal(slots[2].views[0], torch.full((64,), 2.0))
     assert releases.next_call({}) is None
     assert not releases.is_another(0, slots[0])
-    assert releases.outer_ms is None
+    assert releases.outer_ms() is None
 
 
 def test_a_call_takes_from_its_release_to_its_digest(
@@ -179,6 +183,20 @@ def test_a_call_takes_from_its_release_to_its_digest(
     clock = iter([after(ms) for call in range(CALLS) for ms in (7.0, 90.5 if call == 3 else 3.0)])
     monkeypatch.setattr(time, "perf_counter_ns", lambda: next(clock))
     releases, _ = of(slots)
-    assert releases.outer_ms is None
+    assert releases.outer_ms() is None
     made(releases)
-    assert releases.outer_ms == pytest.approx(3.0)
+    assert releases.outer_ms() == pytest.approx(3.0)
+
+
+def test_what_the_referee_takes_is_no_time_of_the_call_unless_it_takes_long(
+    slots: list[SharedSlot], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(int(ms * 1e6) for call in range(CALLS) for ms in (100 * call, 100 * call + 3))
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: next(clock))
+    releases, _ = of(slots)
+    device: Any = releases._kernels.release
+    device.took_ms = 2.0
+    made(releases)
+    assert releases.ours_ms == 2.0
+    assert releases.outer_ms() == pytest.approx(1.0)
+    assert releases.outer_ms(most=0.5) == pytest.approx(2.5)

@@ -11,6 +11,7 @@ its call nothing is known of the inputs, nor of its seed. None of this needs a w
 from __future__ import annotations
 
 import functools
+import math
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -79,6 +80,8 @@ class Releases:
         """For that digest."""
         self._calls_ms: list[float] = []
         """From the release of each call to its digest, by the referee's clock."""
+        self._ours_ms: list[float] = []
+        """What masks and flush took of that, by the referee's device."""
         if kernels.release is not None and page is not None:
             for views in inputs:
                 self._keys.append(secrets.randbits(128))
@@ -105,6 +108,7 @@ class Releases:
             return
         if _waited(lambda: page.digest is not None, over):
             self._calls_ms.append((time.perf_counter_ns() - self._began_ns) / 1e6)
+            self._ours_ms.append(self._kernels.release.took_ms if self._kernels.release is not None else 0.0)
             self._named.append((self._key, page.digest or b""))
             self._began_ns = None
 
@@ -115,8 +119,10 @@ class Releases:
         release.flush()
         release.settle()
         self._began_ns = time.perf_counter_ns()
+        release.mark(0)
         release.mask(self._inputs[call], self._keys[call])
         release.flush()
+        release.mark(1)
         release.go(page.call, None if self._seeds is None else self._seeds[call], self._key)
 
     def end(self) -> bool:
@@ -131,13 +137,22 @@ class Releases:
         return len(self._named) == len(self._keys)
 
     @property
-    def outer_ms(self) -> float | None:
+    def ours_ms(self) -> float:
+        """What masks and flush took in a call, the median."""
+        return call_ms(self._ours_ms) if self._ours_ms else 0.0
+
+    def outer_ms(self, most: float = math.inf) -> float | None:
         """Milliseconds of a call from its release to its digest; None where they are not released one by one.
 
-        All of a call's work lies there, so none can be moved to another call. So the median is fair, and it
+        What masks and flush took is taken off, `most` of it: it differs from call to call by as much as a
+        short call takes. More than they take is other work, of a process whose turn it was not. All of a
+        call's work lies in the rest, so none can be moved to another call. So the median is fair, and it
         leaves out the calls in which other programs wanted the core.
         """
-        return call_ms(self._calls_ms) if self._calls_ms and self.complete else None
+        if not self._calls_ms or not self.complete:
+            return None
+        pairs = zip(self._calls_ms, self._ours_ms, strict=True)
+        return call_ms([whole - min(ours, most) for whole, ours in pairs])
 
     def is_another(self, call: int, place: SharedSlot) -> bool:
         """Whether the result of a call is not the one that was named for it."""

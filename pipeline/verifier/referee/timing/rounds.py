@@ -243,6 +243,9 @@ class Arrival:
 
 
 WARM_UP_SECONDS = 0.2
+OURS_TIMES = 1.1
+"""What the referee's device does for a call of the candidate's takes so many times what it took in the
+baseline's last block, at most. A process that has work on the device gets slices of milliseconds."""
 ALONE_ROUNDS = 5
 """Blocks of the baseline after the candidate's process is gone, of each number of calls. One where the
 candidate is clearly slower: the others would only make a claim exact."""
@@ -288,9 +291,10 @@ class Stopwatch:
         self._candidate, self._baseline = candidate, baseline
         self._watch = watch
         self._kernels = Kernels(self._device)
-        self._releases = Releases(self._kernels)
-        self._reply: dict[str, Any] = {}
+        self._releases, self._reply = Releases(self._kernels), dict[str, Any]()
         """Both of the candidate's last block."""
+        self._ours_ms = math.inf
+        """So much of what the referee's device does in a call is taken off, at most."""
         self._impossible = 0
         """Rounds in which the candidate reported a time that no call can have taken."""
         self._destroys = self._device.type == "cpu" and not (trusted or subject.aliased)
@@ -552,7 +556,9 @@ class Stopwatch:
         arrival.look()
         sides.settled(self._device)
         host = (side.halt() - start) / 1e6 - ours
-        if (outer := releases.outer_ms) is not None:
+        if is_baseline:
+            self._ours_ms = OURS_TIMES * releases.ours_ms
+        if (outer := releases.outer_ms(self._ours_ms)) is not None:
             host = outer * len(slots)
         if is_baseline and not releases.complete:
             raise Cause.BASELINE_FAILED.ended("the baseline's process named no digest of a timed call")
