@@ -27,7 +27,7 @@ HOST_RELATIVE = 0.10
 HOST_ABSOLUTE_MS = 0.1
 """Certainly unseen time of more than 10 % of a call and of the loop's own cost, plus 0.1 ms, is hidden work.
 
-Launches of a forward that are queued while the cache is emptied are honest and unseen: up to about 0.06 ms.
+Launches of a forward that wait for the device to go on with its process are honest and unseen: up to 0.1 ms.
 """
 BLOCK_COST_MS = 1.0
 """A block may take so many milliseconds beside its calls before it counts as hidden work: waking up,
