@@ -106,10 +106,11 @@ class Releases:
         page = self._page
         if page is None or self._began_ns is None:
             return
-        if _waited(lambda: page.digest is not None, over):
+        digest = _named_on(page, over)
+        if digest is not None:
             self._calls_ms.append((time.perf_counter_ns() - self._began_ns) / 1e6)
             self._ours_ms.append(self._kernels.release.took_ms if self._kernels.release is not None else 0.0)
-            self._named.append((self._key, page.digest or b""))
+            self._named.append((self._key, digest))
             self._began_ns = None
 
     def _release(self) -> None:
@@ -164,15 +165,15 @@ class Releases:
         return digest != self._kernels.digests.digest(place.outputs, key)
 
 
-def _waited(done: Callable[[], bool], over: Callable[[], bool]) -> bool:
-    """Whether it is done before it is over."""
+def _named_on(page: CallPage, over: Callable[[], bool]) -> bytes | None:
+    """The digest of the page's call, as it was when it was said to be there; None when it is over before."""
     awake_until, looks = time.monotonic() + AWAKE_SECONDS, 0
-    while not done():
+    while (digest := page.digest) is None:
         looks += 1
         if looks % LOOKS:
             continue
         if over():
-            return done()
+            return page.digest
         if time.monotonic() > awake_until:
             time.sleep(NAP_SECONDS)
-    return True
+    return digest
