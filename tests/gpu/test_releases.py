@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 import torch
 
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.between_calls import Digests, Release, compiled
-from kernelproof.verifier.contestant.call_page import CallPage
+from kernelproof.verifier.contestant.call_page import GO, CallPage
 from kernelproof.verifier.referee import sides
 from kernelproof.verifier.workers.shared_memory import SharedMemory, lay_out
 
@@ -86,11 +84,12 @@ def test_go_is_said_when_the_inputs_are_readable(release: Release) -> None:
             torch.cuda._sleep(100_000_000)  # type: ignore[no-untyped-call]
             release.mask([x], KEY)
             release.flush()
-            release.go(page.call, seed, KEY)
-            began = time.monotonic()
+            release.go(page.call, KEY)
+            page.tell(seed)
             assert page.wait() == seed
-            assert time.monotonic() - began > 0.02
+            assert page._words[GO] != page.call
             torch.cuda.synchronize()
+            assert page._words[GO] == page.call
         assert not bool(x.any())
 
 
@@ -99,14 +98,15 @@ def test_a_digest_is_named_under_the_key_that_came_with_go(release: Release, dig
     _PAGES.append(page)
     digests.listen(page)
     release._page.value = digests._page.value  # both ends are in this process, which pins a page once
-    named = set[bytes]()
+    named, other = set[bytes](), torch.cuda.Stream()  # type: ignore[no-untyped-call]
     for key in (KEY, KEY + 1):
         page.call += 1
         assert page.digest is None
-        release.go(page.call, None, key)
-        page.wait()
-        digests.begin()
-        digests.fix([result, result[:7]], page.call)
+        with torch.cuda.stream(other):
+            torch.cuda._sleep(10_000_000)  # type: ignore[no-untyped-call]
+            release.go(page.call, key)
+        digests.begin(page.call)  # waits for go, of another stream here
+        digests.fix([result, result[:7]])
         assert page.digest == digests.digest([result, result[:7]], key)
         named.add(page.digest or b"")
     assert len(named) == 2

@@ -5,7 +5,7 @@ no candidate can reach, on memory that both map. The contestant's process then r
 result by a digest. An example, one call, with `call_page.CallPage` for what both processes read and write:
 
     referee's device        flush, mask, flush, go
-    contestant's process    sees go, launches call_begins and the forward's kernels
+    contestant's process    meanwhile queues call_begins and the forward's kernels
     contestant's device     call_begins, the forward, a digest of each result, and one of nothing
 
 The first flush leaves the cache as it is for either side, and brings the referee's process to the device. The
@@ -20,9 +20,9 @@ the key, the input's number and the place as its block's words).
 **The flush** reads bytes of twice the cache's size. It only reads: lines that were written would have to be
 written back during the call.
 
-**call_begins** takes the digests' key from the page. A device takes a tenth of a millisecond to go on with
-another process, from its first launch on; what the forward launches in this time does not have to wait for
-the host.
+**call_begins** waits for go, and takes the digests' key from the page. A device runs one process at a time:
+it goes on with the contestant's when the referee has nothing more for it, and takes a tenth of a millisecond
+for that. The call is queued by then, so the speed of the host just then does not count as the device's time.
 
 **Digests.** A thread chains words of a result, which lie apart, into eight, by the permutation of the masks
 with what went in added [1]. A block's threads do so with each other's eight, and the last block to end with
@@ -50,7 +50,7 @@ from kernelproof.verifier.contestant.call_page import CallPage
 
 LOOP_KERNELS = "call_begins", "digest"
 """Those that run in a contestant's process."""
-_PLACES = "GO", "SEED", "KEY", "DIGEST", "DIGESTED"
+_PLACES = "GO", "KEY", "DIGEST", "DIGESTED"
 _LAYOUT = "".join(f"#define {name} {getattr(call_page, name)}\n" for name in _PLACES)
 SOURCE = (
     _LAYOUT
@@ -107,15 +107,16 @@ flush(const uint4* bytes, u64 many, u32* sink) {
 }
 
 extern "C" __global__ void
-go(volatile u32* page, u32 call, u32 known, u64 seed, uint4 key) {
-  page[SEED] = known; page[SEED + 1] = (u32)seed; page[SEED + 2] = (u32)(seed >> 32);
+go(volatile u32* page, u32 call, uint4 key) {
   page[KEY] = key.x; page[KEY + 1] = key.y; page[KEY + 2] = key.z; page[KEY + 3] = key.w;
   __threadfence_system();
   page[GO] = call;
 }
 
 extern "C" __global__ void
-call_begins(const volatile u32* page, u32* key) {
+call_begins(const volatile u32* page, u32* key, u32 call) {
+  while (page[GO] != call) {}
+  __threadfence_system();
   for (int i = 0; i < 4; ++i) { key[i] = page[KEY + i]; key[4 + i] = 0; }
 }
 
@@ -325,11 +326,10 @@ class Release:
             _synchronize(self._device)
             self._kernels.unpin(page)
 
-    def go(self, call: int, seed: int | None, key: int) -> None:
+    def go(self, call: int, key: int) -> None:
         """Says that the inputs of the call with this number are readable, when what was queued is done.
-        `seed`: of torch's generators. `key`: 128 bits, for the digests."""
-        known, number = ctypes.c_uint(seed is not None), ctypes.c_ulonglong(seed or 0)
-        self._kernels.launch("go", 1, 1, _packed(self._page, ctypes.c_uint(call), known, number, _words(key)))
+        `key`: 128 bits, for the digests."""
+        self._kernels.launch("go", 1, 1, _packed(self._page, ctypes.c_uint(call), _words(key)))
 
 
 class Digests:
@@ -345,21 +345,21 @@ class Digests:
         self._place, self._many, self._last = ctypes.c_void_p(), ctypes.c_ulonglong(), ctypes.c_void_p()
         key, of_blocks = (ctypes.c_void_p(each.data_ptr()) for each in (self._key, self._of_blocks))
         arrived = ctypes.c_void_p(self._of_blocks[-1:].data_ptr())
-        self._begin = _packed(self._page, key)
+        self._begin = _packed(self._page, key, self._call)
         self._digest = _packed(self._place, self._many, key, of_blocks, arrived, self._last, self._call)
 
-    def begin(self) -> None:
-        """The first launch of a call, whose key is on the page: the device goes on with this process."""
+    def begin(self, call: int) -> None:
+        """The first launch of the call with this number: what is queued after it waits for go."""
+        self._call.value = call
         self._kernels.launch("call_begins", 1, 1, self._begin)
 
     def listen(self, page: CallPage) -> None:
         """Keys come on this page, and digests are written to it."""
         self._page.value = self._kernels.pin(page)
 
-    def fix(self, results: Sequence[torch.Tensor], call: int) -> None:
-        """Names the digest of the results of the call with this number. Waits for the device: what other
-        streams still do must not run beside the next call."""
-        self._call.value = call
+    def fix(self, results: Sequence[torch.Tensor]) -> None:
+        """Names the digest of the call's results. Waits for the device: what other streams still do must not
+        run beside the next call."""
         self._chain(results, self._page.value)
 
     def digest(self, results: Sequence[torch.Tensor], key: int) -> bytes:

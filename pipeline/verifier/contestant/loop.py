@@ -67,16 +67,16 @@ class Calls:
     """For the number of the next call."""
 
     def begin(self) -> None:
-        """Waits until a call's inputs are readable, and seeds torch's generators."""
+        """Waits until a call may be queued, and seeds torch's generators."""
         self.page.call = self.ask()
         seed = self.page.wait()
-        self.digests.begin()
+        self.digests.begin(self.page.call)
         if seed is not None:
             seed_torch(seed)
 
     def fix(self, value: Any, device: torch.device) -> None:
         """Names the digest of the call's result. Waits for the device."""
-        self.digests.fix(outputs_of(value, device), self.page.call)
+        self.digests.fix(outputs_of(value, device))
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from kernelproof.verifier.contestant.call_page import DIGEST, DIGESTED, GO, SEED, CallPage
+from kernelproof.verifier.contestant.call_page import DIGEST, DIGESTED, GO, CallPage
 from kernelproof.verifier.referee.timing.releases import Kernels, Releases
 from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot, lay_out
 
@@ -36,11 +36,10 @@ class Page(CallPage):
         self.seeds: list[int | None] = []
         self.keys: list[int] = []
 
-    def go(self, seed: int | None, key: int) -> None:
-        self._words[SEED : SEED + 3] = [seed is not None, seed or 0, 0]
-        self._words[GO] = self.call
+    def tell(self, seed: int | None) -> None:
+        super().tell(seed)
+        assert self._words[GO] == self.call, "it is queued"
         self.seeds.append(self.wait())
-        self.keys.append(key)
         if not self.silent:
             self.answer()
 
@@ -71,13 +70,14 @@ class Device:
     def mark(self, which: int) -> None:
         pass
 
-    def go(self, call: int, seed: int | None, key: int) -> None:
+    def go(self, call: int, key: int) -> None:
         assert call == self._page.call
         readable = [
             torch.equal(views[0], torch.full((64,), float(n))) for n, views in enumerate(self._inputs)
         ]
         self._page.seen.append(readable)
-        self._page.go(seed, key)
+        self._page._words[GO] = call
+        self._page.keys.append(key)
 
     def of(self, page: CallPage) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()

@@ -2,7 +2,7 @@
 
 Before a block every slot's inputs are masked, each with a secret key of its own. When the contestant waits
 for a call, the referee makes that call's inputs readable and empties the cache, in its own process, and lets
-the contestant go on. It gives a key with that, under which the contestant has to name the digest of its
+the contestant's go on. It gives a key with that, under which the contestant has to name the digest of its
 results. So a result that is computed later, all calls' at once say, is not the one that was named, and before
 its call nothing is known of the inputs, nor of its seed. None of this needs a word of the loop's: see
 `contestant.between_calls` for masks and digests.
@@ -124,7 +124,8 @@ class Releases:
         release.mask(self._inputs[call], self._keys[call])
         release.flush()
         release.mark(1)
-        release.go(page.call, None if self._seeds is None else self._seeds[call], self._key)
+        release.go(page.call, self._key)
+        page.tell(None if self._seeds is None else self._seeds[call])
 
     def end(self) -> bool:
         """For a request for the places: nobody who knows them gets another call. False if they are known."""
