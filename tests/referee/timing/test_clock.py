@@ -270,7 +270,7 @@ def test_a_loop_of_the_baseline_that_is_slowed_alike_in_both_orders_hides_no_wor
     assert told.speedup <= claim.REACH / (1 - 0.5 * (slack - 1)) + 1e-9
 
 
-@given(st.floats(0.9, 1.2), st.floats(1.0, 3.0))
+@given(st.floats(0.9, 1.1), st.floats(1.0, 3.0))
 def test_a_loop_that_costs_a_tenth_more_beside_an_honest_candidate_takes_no_claim_away(
     dearer: float, speedup: float
 ) -> None:
