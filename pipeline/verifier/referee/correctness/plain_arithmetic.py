@@ -222,8 +222,14 @@ def _variance(*, root: bool, with_mean: bool) -> Callable[[dict[str, Any]], Any]
 def _normalised(rows: torch.Tensor, eps: float) -> torch.Tensor:
     mean, variance = _one_pass(rows)
     # One that is nothing but rounding has either sign: kernels that add in another order are left with zero.
-    spread = rows.var(1, correction=0)
-    variance.masked_fill_((variance - spread).abs() >= spread, 0.0)
+    # Then all depends on the mean's error, and the sums of both halves may be off where one sum is not.
+    spread, centre = rows.var(1, correction=0), rows.mean(1)
+    lost = (variance - spread).abs() >= spread
+    if lost.any():
+        halves = [in_turn(half) for half in rows.tensor_split(2, 1)]
+        other = (halves[0] + halves[1]).float() / rows.shape[1]
+        mean = torch.where(lost & ((other - centre).abs() > (mean - centre).abs()), other, mean)
+    variance.masked_fill_(lost, 0.0)
     return (rows - mean[:, None]).mul_((variance.clamp_(min=0.0) + eps).rsqrt_()[:, None])
 
 
