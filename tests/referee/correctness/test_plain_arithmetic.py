@@ -308,6 +308,17 @@ def test_the_plain_way_computes_the_same(name: str) -> None:
         torch.testing.assert_close(plain, usual, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("mean", [0.3, 0.5, 0.7, -0.6])
+def test_a_variance_that_is_lost_beside_epsilon_is_off_by_what_one_pass_costs(mean: float) -> None:
+    """As behind a convolution with a bias, of tiny inputs: all of the error is the variance's."""
+    x = mean + 1e-4 * torch.randn(64, 4096, generator=torch.Generator().manual_seed(5))
+    exact = F.layer_norm(x.double(), (4096,))
+    with torch.no_grad(), Steps():
+        plain = F.layer_norm(x, (4096,))
+    far, honest = (float((each.double() - exact).norm()) for each in (plain, normalised(x, 64)))
+    assert honest <= tolerance.PLAIN_MULTIPLE * far
+
+
 def test_eleven_bits_are_those_of_float16_in_its_range() -> None:
     x = torch.randn(10_000, generator=torch.Generator().manual_seed(4))
     near = (eleven_bits(x) - x.half().float()).abs()
