@@ -269,12 +269,12 @@ def waits_readable() -> bool:
     return any(ran for ran, _ in read_waits([os.getpid()]).values())
 
 
-def cores_of(processes: Iterable[int]) -> int:
-    """How many cores the processes may use together."""
+def cores_of(threads: Iterable[int]) -> int:
+    """How many cores the threads may use together; a process stands for its first one."""
     cores: set[int] = set()
-    for pid in processes:
+    for thread in threads:
         try:
-            cores |= os.sched_getaffinity(pid)
+            cores |= os.sched_getaffinity(thread)
         except OSError:
             continue
     return len(cores) or 1

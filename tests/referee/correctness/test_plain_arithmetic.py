@@ -210,6 +210,29 @@ def test_what_was_refused_before_is_right_by_its_plain_arithmetic(
     assert tolerance.norm_floor(torch.float32) < output.relative_norm <= output.allowed_norm
 
 
+@pytest.mark.parametrize("value", [-1.2121, 1.1995, -2.2754])
+def test_a_variance_of_equal_values_may_be_zero_in_one_order_and_not_in_another(
+    value: float, oracles: dict[str, Oracle]
+) -> None:
+    """In turn rounding leaves one above zero. In four sums it is below, and becomes zero: the error of the
+    mean is divided by sqrt(eps) then."""
+    x = torch.full((1, 8, 448, 448), value)
+    assert one_pass(x.reshape(2, -1), lanes=4)[1].max() == 0.0 < one_pass(x.reshape(2, -1))[1].min()
+    expected = oracles["group norm"].expected("constant", [x], 0, forgiving=True)
+    found = oracles["group norm"].compare(expected, [normalised(x, 2, lanes=4)])
+    assert found.wrong is None
+
+
+@pytest.mark.parametrize("lanes", [2, 4])
+def test_a_mean_of_equal_values_may_be_off_in_one_order_and_not_in_another(
+    lanes: int, oracles: dict[str, Oracle]
+) -> None:
+    x = torch.full((1, 8, 448, 448), -0.715342)
+    expected = oracles["group norm"].expected("constant", [x], 0, forgiving=True)
+    found = oracles["group norm"].compare(expected, [normalised(x, 2, lanes=lanes)])
+    assert found.wrong is None
+
+
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([1000, 30011]),
@@ -283,6 +306,17 @@ def test_the_plain_way_computes_the_same(name: str) -> None:
         assert steps.count > 0
         assert (plain.shape, plain.dtype) == (usual.shape, usual.dtype)
         torch.testing.assert_close(plain, usual, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mean", [0.3, 0.5, 0.7, -0.6])
+def test_a_variance_that_is_lost_beside_epsilon_is_off_by_what_one_pass_costs(mean: float) -> None:
+    """As behind a convolution with a bias, of tiny inputs: all of the error is the variance's."""
+    x = mean + 1e-4 * torch.randn(64, 4096, generator=torch.Generator().manual_seed(5))
+    exact = F.layer_norm(x.double(), (4096,))
+    with torch.no_grad(), Steps():
+        plain = F.layer_norm(x, (4096,))
+    far, honest = (float((each.double() - exact).norm()) for each in (plain, normalised(x, 64)))
+    assert honest <= tolerance.PLAIN_MULTIPLE * far
 
 
 def test_eleven_bits_are_those_of_float16_in_its_range() -> None:

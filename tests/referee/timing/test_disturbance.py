@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -16,6 +17,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelproof.verifier.referee.timing import disturbance
 from kernelproof.verifier.referee.timing.disturbance import (
     GpuReading,
     Repeats,
@@ -93,6 +95,24 @@ def test_cores_are_those_that_the_processes_may_use() -> None:
 def test_two_threads_of_ours_on_one_core_wait_for_each_other() -> None:
     ran, waited = spent({}, {(1, 1): (50 * MS, 50 * MS), (1, 2): (50 * MS, 50 * MS)})
     assert lost_to_others(ran, waited, 100 * MS, 1) == 0
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core")
+def test_cores_of_a_process_that_sleeps_are_not_those_of_the_ones_that_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a sandbox's first process, which is on no core of its own. Two threads of a candidate that made the
+    clock stand still waited for each other throughout, so that all of its block counted as waiting."""
+    core, idle = min(os.sched_getaffinity(0)), os.getpid()
+    with process(SPIN, core) as one, process(SPIN, core) as other:
+        after = {(one, one): (50 * MS, 50 * MS), (one, other): (50 * MS, 49 * MS), (idle, idle): (0, 9 * MS)}
+        readings, times = iter([{}, after]), iter([0, 100 * MS])
+        monkeypatch.setattr(disturbance, "read_waits", lambda _: next(readings))
+        monkeypatch.setattr(disturbance, "time", SimpleNamespace(monotonic_ns=times.__next__))
+        watch = Watch(CPU, lambda: [idle, one])
+        watch.before()
+        assert watch.after() is None
+    assert watch.waited_ms == 50
 
 
 def test_a_foreign_program_beside_them_takes_what_they_did_not_run() -> None:

@@ -221,7 +221,33 @@ def _variance(*, root: bool, with_mean: bool) -> Callable[[dict[str, Any]], Any]
 
 def _normalised(rows: torch.Tensor, eps: float) -> torch.Tensor:
     mean, variance = _one_pass(rows)
-    return (rows - mean[:, None]).mul_((variance.clamp_(min=0.0) + eps).rsqrt_()[:, None])
+    mean, scale = _farthest(rows, mean, variance, eps)
+    return (rows - mean[:, None]).mul_(scale[:, None])
+
+
+def _farthest(
+    rows: torch.Tensor, mean: torch.Tensor, variance: torch.Tensor, eps: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What to take off the rows, and what to multiply them with then.
+
+    A variance that is nothing but rounding has either sign: kernels that add in another order may be left
+    with zero. Then all depends on the mean's error, and two partial sums may be off where one is not. So of
+    such rows the farthest result counts.
+    """
+    spread, centre = rows.var(1, correction=0), rows.mean(1)
+    scale, exact = (variance.clamp(min=0.0) + eps).rsqrt(), (spread + eps).rsqrt()
+    lost = (variance - spread).abs() >= spread
+    if eps <= 0.0 or not lost.any():
+        return mean, scale
+    halves = [in_turn(half) for half in rows.tensor_split(2, 1)]
+    other = (halves[0] + halves[1]).float() / rows.shape[1]
+    mean = torch.where(lost & ((other - centre).abs() > (mean - centre).abs()), other, mean)
+
+    def error(scale: torch.Tensor) -> torch.Tensor:
+        return spread * (scale - exact).square() + (scale * (mean - centre)).square()
+
+    largest = torch.full_like(scale, eps).rsqrt_()
+    return mean, torch.where(lost & (error(largest) > error(scale)), largest, scale)
 
 
 def _scaled(value: torch.Tensor, weight: Any, bias: Any, shape: Sequence[int]) -> torch.Tensor:

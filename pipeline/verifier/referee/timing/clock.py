@@ -52,7 +52,7 @@ class Round:
     """The same around the baseline's."""
     session: int = 0
     waited_ms: float = 0.0
-    """How long, at most, other programs kept the candidate's block waiting for a core."""
+    """How long, at most, the candidate's block was kept waiting for a core: see `Watch`."""
     held_ms: float = 0.0
     """Processor time that the candidate used while it was held, from before its inputs were there: by all its
     threads, so that it saved no more than that in its block."""
@@ -173,8 +173,8 @@ def pairs(rounds: Sequence[Round]) -> list[list[Round]]:
 
 def _unseen(r: Round) -> float:
     """What one call has on the outer clock beyond the times that were reported for it, and the baseline's
-    has not. The accusation leaves out the time in which other programs had its core, and what it used while
-    it was held; the claim counts both."""
+    has not. The accusation leaves out the time in which others had its core, its own threads too, and what it
+    used while it was held; the claim counts both."""
     beyond = (r.host_ms - r.waited_ms - r.held_ms - sum(r.candidate)) - (r.baseline_host_ms - sum(r.baseline))
     return (beyond - BLOCK_COST_MS) / len(r.candidate)
 

@@ -75,7 +75,8 @@ class Watch:
     """Rounds after which the power cap limited the clocks: another minute, with more heat or less, is another
     measurement then."""
     waited_ms: float = field(default=0.0, init=False)
-    """How long, at most, other programs kept the last block waiting for a core."""
+    """How long, at most, the last block was kept waiting for a core: by other programs, or by threads of its
+    own, whose waits at the same time count once."""
     joined: bool = field(default=False, init=False)
     """Whether the last trouble was a process that came to use the GPU: it may be the candidate's own."""
     _notes: dict[str, None] = field(default_factory=dict, init=False)
@@ -84,7 +85,6 @@ class Watch:
     _gpu: GpuReading | None = field(default=None, init=False)
     _pending_reading: Future[GpuReading] | None = field(default=None, init=False)
     _waits: Waits = field(default_factory=dict, init=False)
-    _cores: int = field(default=1, init=False)
     _began: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -103,9 +103,7 @@ class Watch:
         if self.read_gpu is not None and self._gpu is None:
             self._gpu = self.read_gpu()
             self._known = self._gpu.users
-        processes = tuple(self.pids())
-        self._cores = cores_of(processes)
-        self._waits = read_waits(processes)
+        self._waits = read_waits(self.pids())
         self._began = time.monotonic_ns()
 
     def after(self) -> str | None:
@@ -140,9 +138,12 @@ class Watch:
         return trouble
 
     def _waiting(self, wall_ns: int) -> str | None:
-        ran, waited = spent(self._waits, read_waits(self.pids()))
-        taken = lost_to_others(ran, waited, wall_ns, self._cores)
-        self.waited_ms = taken / 1e6
+        after = read_waits(self.pids())
+        ran, waited = spent(self._waits, after)
+        working = workers(self._waits, after)
+        # The first process of a sandbox may use all cores, and sleeps: its cores are not the contestant's.
+        taken = lost_to_others(ran, waited, wall_ns, cores_of(thread for _, thread in working))
+        self.waited_ms = max([taken, *(waited for _, waited in working.values())]) / 1e6
         # On a CPU the time counts in which a core was wanted: what lies around the block dilutes nothing.
         block = wall_ns if self.read_gpu is not None else min(wall_ns, ran + waited)
         if taken <= WAIT_SHARE * block + WAIT_MS * 1e6:
@@ -222,18 +223,28 @@ def newcomers(known: frozenset[int] | None, users: frozenset[int] | None) -> str
 
 
 def spent(before: Waits, after: Waits) -> tuple[int, int]:
-    """Nanoseconds that the threads ran, and that those which worked waited for a core, between two readings.
+    """Nanoseconds that the threads ran, and that those which worked waited for a core."""
+    ran = sum(ran for ran, _ in _steps(before, after).values())
+    return ran, sum(waited for _, waited in workers(before, after).values())
+
+
+def workers(before: Waits, after: Waits) -> Waits:
+    """What the threads which worked ran and waited between two readings.
 
     A thread that hardly ran is no worker. When a process continues, all its threads wake up, and most sleep
     again. Their short wait delays nothing.
     """
-    steps = []
+    steps = _steps(before, after)
+    busiest = max((ran for ran, _ in steps.values()), default=0)
+    return {thread: step for thread, step in steps.items() if step[0] >= WORKER_SHARE * busiest}
+
+
+def _steps(before: Waits, after: Waits) -> Waits:
+    steps = {}
     for thread, (ran_now, waited_now) in after.items():
         ran_then, waited_then = before.get(thread, (0, 0))
-        steps.append((max(0, ran_now - ran_then), max(0, waited_now - waited_then)))
-    busiest = max((ran for ran, _ in steps), default=0)
-    waited = sum(waited for ran, waited in steps if ran >= WORKER_SHARE * busiest)
-    return sum(ran for ran, _ in steps), waited
+        steps[thread] = max(0, ran_now - ran_then), max(0, waited_now - waited_then)
+    return steps
 
 
 def lost_to_others(ran: int, waited: int, wall_ns: int, cores: int) -> int:
