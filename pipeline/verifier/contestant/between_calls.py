@@ -309,7 +309,9 @@ class Release:
 
     @property
     def took_ms(self) -> float:
-        """Milliseconds of the device between the marks, which it has passed."""
+        """Milliseconds of the device between the marks. Waits for them: a page may say too early that a call is
+        over."""
+        self._marks[1].synchronize()
         return float(self._marks[0].elapsed_time(self._marks[1]))
 
     def flush(self) -> None:
