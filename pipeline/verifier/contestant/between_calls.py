@@ -280,11 +280,8 @@ class Release:
         self._page = ctypes.c_void_p()
         self._marks: Any = [torch.cuda.Event(enable_timing=True) for _ in range(2)]  # type: ignore[no-untyped-call]
         of = torch.cuda.get_device_properties(device)
-        self._blocks, self._sink = (
-            2 * of.multi_processor_count,
-            torch.zeros(1, dtype=torch.int32, device=device),
-        )
-        self._threads, self._flushed = of.max_threads_per_multi_processor // 2, flushed
+        self._blocks, self._threads = 2 * of.multi_processor_count, of.max_threads_per_multi_processor // 2
+        self._flushed, self._sink = flushed, torch.zeros(1, dtype=torch.int32, device=device)
         places = ctypes.c_void_p(flushed.data_ptr()), ctypes.c_ulonglong(flushed.nbytes // 16)
         self._flush = _packed(*places, ctypes.c_void_p(self._sink.data_ptr()))
 
@@ -309,8 +306,7 @@ class Release:
 
     @property
     def took_ms(self) -> float:
-        """Milliseconds of the device between the marks. Waits for them: a page may say too early that a call is
-        over."""
+        """Milliseconds of the device between the marks. Waits for them: a page may say early that all is done."""
         self._marks[1].synchronize()
         return float(self._marks[0].elapsed_time(self._marks[1]))
 
