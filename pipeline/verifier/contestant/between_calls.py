@@ -306,7 +306,7 @@ class Release:
 
     @property
     def took_ms(self) -> float:
-        """Milliseconds of the device between the marks. Waits for them: a page may say early that all is done."""
+        """Milliseconds of the device between the marks. Waits for them: a page may say anything."""
         self._marks[1].synchronize()
         return float(self._marks[0].elapsed_time(self._marks[1]))
 
