@@ -280,16 +280,21 @@ class Tuned:
 
 
 def gain(before: Measurement | None, after: Measurement | None) -> Gain | None:
-    """What the second measurement gains over the first; None where one is missing."""
+    """What the second measurement gains over the first; None where one is missing.
+
+    On the logarithmic scale what each interval holds on a side of its speedup adds in quadrature: a speedup
+    that the referee's clock bounds stands at the low end of its interval.
+    """
     if before is None or after is None:
         return None
-    change = math.log(after.speedup / before.speedup)
-    halves = [math.log(m.speedup_interval.high / m.speedup_interval.low) / 2 for m in (before, after)]
-    joint, coarser = math.hypot(*halves), max(before.resolution, after.resolution)
+    change, coarser = math.log(after.speedup / before.speedup), max(before.resolution, after.resolution)
+    first, second = before.speedup_interval, after.speedup_interval
+    down = math.hypot(math.log(after.speedup / second.low), math.log(first.high / before.speedup))
+    up = math.hypot(math.log(second.high / after.speedup), math.log(before.speedup / first.low))
     return Gain(
         ratio=math.exp(change),
-        interval=Interval(low=math.exp(change - joint), high=math.exp(change + joint)),
-        shown=change > max(joint, coarser),
+        interval=Interval(low=math.exp(change - down), high=math.exp(change + up)),
+        shown=change > max(down, coarser),
         noise=math.exp(min(coarser, 700.0)),  # a larger power is no float
     )
 

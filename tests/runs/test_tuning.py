@@ -14,9 +14,9 @@ import pytest
 from kernelproof.db.store import open_store
 from kernelproof.errors import UsageError
 from kernelproof.problems import open_suite
-from kernelproof.runs.tuning import Grid, Proposer, Tpe, TuningTask, proposer_for, tune
+from kernelproof.runs.tuning import Grid, Proposer, Tpe, TuningTask, gain, proposer_for, tune
 from kernelproof.runs.tuning_template import Template, Values, read_template
-from kernelproof.types import Pace, Problem, Status, Verification, VerifySettings
+from kernelproof.types import Interval, Measurement, Pace, Problem, Status, Verification, VerifySettings
 from tests.prompting.material import measurement, verification
 
 CUDA = '''
@@ -254,3 +254,27 @@ def test_so_many_trials_are_under_way(tmp_path: Path, backend: str, most: int) -
         done = anyio.run(work)
     assert len(done.trials) == 12 and done.trials[0].values == template.original
     assert engine.inside[:2] == [1, 1] and max(engine.inside) == most
+
+
+def timed(speedup: float, low: float, high: float) -> Measurement:
+    interval = {"speedup": speedup, "speedup_interval": Interval(low=low, high=high), "resolution": 0.02}
+    return measurement(speedup, Pace.FASTER).model_copy(update=interval)
+
+
+def test_a_speedup_at_the_low_end_of_its_interval_may_be_as_high_as_that_reaches() -> None:
+    """The same kernel twice, on a busy machine: the second was once called surely slower."""
+    old, new = timed(0.048, 0.048, 0.079), timed(0.030, 0.030, 0.062)
+    loss = gain(new, old)
+    assert loss is not None and not loss.shown
+    assert loss.interval.low < 1 < loss.interval.high
+    other = gain(old, new)
+    assert other is not None
+    assert other.interval.low == pytest.approx(1 / loss.interval.high)
+    assert other.interval.high == pytest.approx(1 / loss.interval.low)
+
+
+@pytest.mark.parametrize(("low", "shown"), [(1.35, True), (0.9, False)])
+def test_a_gain_is_shown_by_what_both_intervals_leave_of_it(low: float, shown: bool) -> None:
+    found = gain(timed(1.0, 0.97, 1.03), timed(1.4, low, 3.0))
+    assert found is not None
+    assert found.shown is shown is (found.interval.low > 1.2)
