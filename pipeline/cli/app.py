@@ -169,15 +169,15 @@ def _complain(message: str) -> None:
         sys.stdout.flush()
     except OSError:
         _drop_output()
-    said = f"kernelproof: {clean(message)}"
+    text = f"kernelproof: {clean(message)}"
     if sys.stderr.isatty():
         import textwrap
 
         width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
         # Words stay whole: a path or an option in it can be copied.
         fold = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False).fill
-        said = "\n".join(map(fold, said.splitlines()))
-    print(said, file=sys.stderr)
+        text = "\n".join(map(fold, text.splitlines()))
+    print(text, file=sys.stderr)
 
 
 def _closed() -> int:

@@ -30,6 +30,7 @@ from kernelproof.runs.candidates import candidate_from_text
 from kernelproof.runs.shutdown import Report, Shutdown
 from kernelproof.runs.tuning_template import MOST_COUNTED, Template, Values
 from kernelproof.types import Interval, Measurement, Problem, RunSettings, Status, VerifySettings
+from kernelproof.types.measurement import quotient_reach
 from kernelproof.verifier.engine.engine import Engine
 
 _LOOKS = 20
@@ -280,17 +281,11 @@ class Tuned:
 
 
 def gain(before: Measurement | None, after: Measurement | None) -> Gain | None:
-    """What the second measurement gains over the first; None where one is missing.
-
-    On the logarithmic scale what each interval holds on a side of its speedup adds in quadrature: a speedup
-    that the referee's clock bounds stands at the low end of its interval.
-    """
+    """The gain of the second measurement over the first; None where one is missing."""
     if before is None or after is None:
         return None
     change, coarser = math.log(after.speedup / before.speedup), max(before.resolution, after.resolution)
-    first, second = before.speedup_interval, after.speedup_interval
-    down = math.hypot(math.log(after.speedup / second.low), math.log(first.high / before.speedup))
-    up = math.hypot(math.log(second.high / after.speedup), math.log(before.speedup / first.low))
+    down, up = quotient_reach(after, before)
     return Gain(
         ratio=math.exp(change),
         interval=Interval(low=math.exp(change - down), high=math.exp(change + up)),

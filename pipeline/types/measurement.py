@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -72,6 +73,26 @@ class Interval(FrozenRecord):
 
     low: float
     high: float
+
+
+class _Sped(Protocol):
+    @property
+    def speedup(self) -> float: ...
+
+    @property
+    def speedup_interval(self) -> Interval: ...
+
+
+def quotient_reach(over: _Sped, under: _Sped, *more: float) -> tuple[float, float]:
+    """How far the quotient of two speedups may lie below and above, on the logarithmic scale.
+
+    The reach of each interval on a side of its speedup adds in quadrature, and so does `more`: a speedup that
+    the referee's clock bounds stands at the low end of its interval.
+    """
+    a, b = over.speedup_interval, under.speedup_interval
+    down = math.hypot(math.log(over.speedup / a.low), math.log(b.high / under.speedup), *more)
+    up = math.hypot(math.log(a.high / over.speedup), math.log(under.speedup / b.low), *more)
+    return down, up
 
 
 class Paced(FrozenRecord):

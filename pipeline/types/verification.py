@@ -238,7 +238,7 @@ class ErrorStatistics(FrozenRecord):
 
     @property
     def in_words(self) -> str:
-        """What is wrong, with what would have been accepted; for people and models."""
+        """The fault, and the values that would have been accepted; for people and models."""
         allowed = "" if self.allowed_norm is None else f" (allowed: {self.allowed_norm:.3g})"
         own = f", PyTorch's own is {self.reference_relative_norm:.3g}"
         norm = f"the error is {self.relative_norm:.3g} of the result in norm{allowed}{own}"

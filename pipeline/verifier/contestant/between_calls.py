@@ -271,7 +271,7 @@ _kernels = functools.cache(_Kernels)
 
 
 class Release:
-    """What the referee does on the device before a call."""
+    """The referee's work on the device before a call."""
 
     def __init__(self, device: torch.device, cubin: bytes, flushed: torch.Tensor) -> None:
         """`cubin`: what `compiled` gives. `flushed`: what is read to empty the cache. Raises RuntimeError

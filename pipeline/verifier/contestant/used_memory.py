@@ -7,8 +7,8 @@ a byte, and the ordinary comparison finds who reads what it never wrote: no hone
 On the host the C library fills what malloc, posix_memalign and realloc give (`torch.empty` and `new` come to
 that), and what is freed; calloc still clears, and small blocks that its caches hand on keep what was in them.
 On a GPU all that torch's cache holds free for the current stream is filled, and that is some of each size
-class. What a program asks of CUDA itself (cudaMalloc, pinned memory), for another stream or while it captures
-a graph is as it comes.
+class. Memory that a program asks of CUDA itself (cudaMalloc, pinned memory), for another stream or while it
+captures a graph is as it comes.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def _fill_cache(device: torch.device, nbytes: int) -> None:
         if unused < sum(wanted) <= torch.cuda.mem_get_info(device)[0] // SHARE:
             take(wanted)
         take(small)
-        taken = take(_holes(device))
+        filled = take(_holes(device))
         torch.cuda.synchronize(device)  # a stream of the candidate's waits for no fill of ours
-        del taken
+        del filled
 
 
 def _holes(device: torch.device) -> list[int]:

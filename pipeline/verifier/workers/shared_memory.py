@@ -189,10 +189,6 @@ class SharedMemory:
         """Bytes of all arenas in host memory."""
         return sum(made.nbytes for made, _, fd in self._arenas if fd is not None)
 
-    def holds(self, name: str) -> bool:
-        """Whether there is an arena of this name."""
-        return any(made.name == name for made, _, _ in self._arenas)
-
     def announce(self, *names: str) -> tuple[dict[str, Any], list[int]]:
         """The `attach` message for the arenas of these names, and the descriptors to send with it."""
         chosen = [(item, fd) for made, item, fd in self._arenas if made.name in names]

@@ -228,7 +228,7 @@ def _normalised(rows: torch.Tensor, eps: float) -> torch.Tensor:
 def _farthest(
     rows: torch.Tensor, mean: torch.Tensor, variance: torch.Tensor, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What to take off the rows, and what to multiply them with then.
+    """The mean to take off the rows, and the scale to multiply them with then.
 
     A variance that is nothing but rounding has either sign: kernels that add in another order may be left
     with zero. Then all depends on the mean's error, and two partial sums may be off where one is not. So of

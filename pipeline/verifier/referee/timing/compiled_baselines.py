@@ -24,6 +24,7 @@ import torch
 from kernelproof.errors import SandboxError
 from kernelproof.hashing import sha256_json
 from kernelproof.types import Against, Check, CheckOutcome, Environment, Interval, Measurement, Rigor
+from kernelproof.types.measurement import quotient_reach
 from kernelproof.types.record import FrozenRecord
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.referee import sides
@@ -237,21 +238,13 @@ def through_eager(
     the change of the eager time between the two measurements: it is unknown how compiled moved meanwhile.
     What there is to doubt about eager / candidate (`doubts`), there is about the speedup.
     """
-    mine, other, drift = (
-        measurement.speedup_interval,
-        compiled.speedup_interval,
-        _drift(measurement, compiled),
-    )
-    down = math.hypot(
-        math.log(measurement.speedup / mine.low), math.log(other.high / compiled.speedup), drift
-    )
-    up = math.hypot(math.log(mine.high / measurement.speedup), math.log(compiled.speedup / other.low), drift)
+    down, up = quotient_reach(measurement, compiled, _drift(measurement, compiled))
     speedup = measurement.speedup / compiled.speedup
     logs = Interval(low=math.log(speedup) - down, high=math.log(speedup) + up)
     interval = stats.exponential(logs)
     resolution = max(measurement.resolution, compiled.resolution)
     inner = measurement.baseline_ms / (measurement.inside_ms or measurement.candidate_ms)
-    highest = interval.high * max(1.0, inner / mine.high)
+    highest = interval.high * max(1.0, inner / measurement.speedup_interval.high)
     pace, because = pace_unless(doubts, logs, resolution, highest, rigor)
     return Against(
         baseline=kind,
