@@ -1,29 +1,34 @@
 """Candidates an hour through the service with one judge and with more, each on a GPU of its own.
 
-Each turn starts a service and so many judges, gives each judge the same number of CPU cores, verifies one
-candidate for each judge, and then takes the time of the rest. The cache holds what the first turn's first
-candidates made, which is needed once, and no other builds. Every turn verifies the same candidates for each
-judge, each copy made distinct: other candidates would take another time. `--judges 1 2 1 2` makes two rounds.
+Each turn starts a service and so many judges, gives each judge the same number of CPU cores, has each judge
+one candidate, and then takes the time of the others. Every turn verifies the same candidates for each judge,
+each copy made distinct: other candidates would take another time. `--judges 1 2 1 2` makes two rounds.
+
+A turn of most judges comes first, which compiles. Its rate is printed, with the time in which no GPU had
+work yet. All others take their builds from the cache, as judges do in a long queue: compilers are ahead.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
+import sqlite3
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from benchmarks.candidates import candidates, distinct
+from benchmarks.candidates import Work, candidates, distinct
 from benchmarks.evidence import table
 from benchmarks.service.running import launched, service
 from kernelproof.client import Candidate, Client
 from kernelproof.runs.sizes import choose_size
 from kernelproof.verifier.devices.discovery import gpus
+
+MOST_FIRST = 50
 
 
 def run(backend: str, judges: Sequence[int], count: int, cores: int, output: Path) -> None:
@@ -38,40 +43,34 @@ def run(backend: str, judges: Sequence[int], count: int, cores: int, output: Pat
         raise SystemExit(f"{max(judges)} judges need so many GPUs, and here are {len(gpus())}")
     found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="kernelproof-scaling-") as place:
-        for turn, number in enumerate(judges):
+        for turn, number in enumerate((max(judges), *judges)):
             folder = Path(place, str(turn))
             found.append(_turn(backend, number, count, available[: number * cores], folder))
             print(_shown(found[-1:], found[0]), flush=True)
             output.parent.mkdir(parents=True, exist_ok=True)
-            output.write_text(
-                json.dumps({"backend": backend, "cores": cores, "turns": found}, indent=1) + "\n"
-            )
-    print(_shown(found, found[0]))
+            told = {"backend": backend, "cores": cores, "compiling": found[0], "turns": found[1:]}
+            output.write_text(json.dumps(told, indent=1) + "\n")
+    print(_shown(found[1:], found[1]))
     print(f"written to {output}")
 
 
 def _turn(backend: str, judges: int, count: int, cores: Sequence[int], folder: Path) -> dict[str, Any]:
     work = candidates(backend, count + 1)
     size = choose_size(None, backend, [each.problem for each in work])
-    bodies = [
-        Candidate(distinct(each.source, copy), each.problem.id, settings={"size": size})
-        for each in work
-        for copy in range(judges)
-    ]
-    made, cache = folder.parent / "made", folder.parent / "cache"  # one place: builds know where they lie
-    shutil.rmtree(cache, ignore_errors=True)
-    if made.exists():
-        shutil.copytree(made, cache, symlinks=True)
+    bodies = [_candidate(each, copy, size) for each in work[1:] for copy in range(judges)]
     with (
         service(folder / "workspace", backend) as running,
-        launched(running, judges, cores, {"KERNELPROOF_CACHE": str(cache)}),
+        launched(running, judges, cores, {"KERNELPROOF_CACHE": str(folder.parent / "cache")}),
         Client(f"http://{running.host}:{running.port}") as client,
     ):
-        client.evaluate_many(bodies[:judges])
-        if not made.exists():
-            shutil.copytree(cache, made, symlinks=True)
+        for copy in range(MOST_FIRST):  # a judge that is not up yet leaves the first ones to the others
+            client.evaluate(_candidate(work[0], copy, size))
+            if _judged_on(running.database) == judges:
+                break
+        else:
+            raise SystemExit(f"{MOST_FIRST} candidates were judged, and not by every judge one")
         began = time.monotonic()
-        ended = client.evaluate_many(bodies[judges:])
+        ended = client.evaluate_many(bodies)
         seconds = time.monotonic() - began
     statuses = Counter(str(each.status) for each in ended)
     return {
@@ -81,6 +80,16 @@ def _turn(backend: str, judges: int, count: int, cores: Sequence[int], folder: P
         "statuses": statuses,
         "load_average": os.getloadavg(),
     }
+
+
+def _candidate(work: Work, copy: int, size: str) -> Candidate:
+    return Candidate(distinct(work.source, copy), work.problem.id, settings={"size": size})
+
+
+def _judged_on(database: Path) -> int:
+    """The number of devices on which candidates were judged so far."""
+    with closing(sqlite3.connect(database)) as opened:
+        return int(opened.execute("SELECT count(*) FROM environments").fetchone()[0])
 
 
 def _rate(turn: dict[str, Any]) -> float:
