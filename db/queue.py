@@ -42,7 +42,7 @@ from kernelproof.db import loading
 from kernelproof.db.attempts import Finished, add_finished
 from kernelproof.db.backend import Listener
 from kernelproof.db.columns import clock
-from kernelproof.db.connection import HasDatabase, change_transaction
+from kernelproof.db.connection import HasDatabase, change_transaction, read_transaction
 from kernelproof.db.evaluations import ENDED, LEASE_S, LEASED, WAITING, WORK, State
 from kernelproof.db.gpus import LeasedGpu, is_held
 from kernelproof.db.leases import is_gone
@@ -145,6 +145,19 @@ class JobQueue(HasDatabase):
         rows.sort(key=lambda row: (-row[0].priority, row[0].submitted, row[0].id))
         chosen = _leasable_together(rows[:limit], busy)
         return _lease(session, chosen, state, owner, now, lease_s)
+
+    @read_transaction
+    def surplus(self, session: Session, owner: str, capabilities: WorkerCapabilities) -> int:
+        """How many of its jobs a daemon should give up: those beyond its fair share, when none waits and
+        another daemon has none."""
+        e, daemons = Evaluation, _daemons(session, owner, capabilities, clock(session))
+        if daemons == 1 or any(_counted(session, state, name, 1) for state, name in capabilities.accepts):
+            return 0
+        leased = e.state == capabilities.leased_state, e.backend.in_(capabilities.backends)
+        counted = select(e.owner, func.count()).where(*leased).group_by(e.owner)
+        held = {who: many for who, many in session.execute(counted)}
+        share = -(-sum(held.values()) // daemons)
+        return max(0, held.get(owner, 0) - share) if len(held) < daemons else 0
 
     def renew(self, owner: str, held: Mapping[str, int], lease_s: float = LEASE_S) -> set[str]:
         """Renews a daemon's leases on `held` (id to token), and returns the ids that it has lost."""

@@ -198,6 +198,19 @@ class Daemon:
         if now >= self._next_recovery:
             self._next_recovery = now + LOOK_S
             self.store.service.queue.recover()
+            self._give_up_surplus()
+
+    def _give_up_surplus(self) -> None:
+        """Lets a judge that has nothing left have what no device has begun here, the last one first."""
+        mine = self.work.capabilities
+        if len(self._held) < 2 or mine.role is Role.BUILD:
+            return
+        many = self.store.service.queue.surplus(self.owner, mine)
+        for each in reversed(self._held.values()):
+            if many <= 0:
+                break
+            each.stop.ask(unless_begun=True)
+            many -= each.stop.requested
 
 
 PAUSE_S, PAUSES_S = 2.0, 60.0

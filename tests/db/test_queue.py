@@ -365,6 +365,20 @@ def test_builders_share_too(store: Store) -> None:
     assert [took(store, each, wanted=BUILDER) for each in ("a", "b")] == [5, 4]
 
 
+def test_one_gives_up_what_is_beyond_its_share_when_another_has_none_left(store: Store) -> None:
+    queue = store.service.queue
+    sent(store, 6)
+    lives(store, "a")
+    assert took(store, "a") == 6
+    assert queue.surplus("a", WORKER) == 0, "it is alone"
+    lives(store, "b")
+    assert queue.surplus("a", WORKER) == 3
+    sent(store, 1)
+    assert queue.surplus("a", WORKER) == 0, "one waits, which is the other one's"
+    assert took(store, "b") == 1
+    assert queue.surplus("a", WORKER) == 0, "the other one has work"
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=4), st.integers(1, 20))
 def test_all_is_taken_in_the_end_whoever_goes_on(

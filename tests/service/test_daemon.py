@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kernelproof import backends
@@ -68,3 +70,50 @@ def test_what_is_cancelled_is_stopped_and_its_place_is_free_again(store: Store) 
     ended, back = evaluations.get(first.id), evaluations.get(second.id)
     assert ended is not None and ended.state == "cancelled"
     assert back is not None and (back.state, back.losses) == ("queued", 0), "its end in order was a loss"
+
+
+@dataclass
+class OneDevice(UntilStopped):
+    """Work that waits for the device, which has one evaluation at a time."""
+
+    given: list[str] = field(default_factory=list)
+    device_lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def do(self, job: LeasedJob, stop: Stop) -> bool | None:
+        self.given.append(job.id)
+        while not self.device_lock.acquire(timeout=0.01):
+            if stop.requested:
+                return None
+        try:
+            stop.begin()
+            return super().do(job, stop)
+        finally:
+            self.device_lock.release()
+
+
+def test_a_judge_with_nothing_left_gets_what_another_has_not_begun(store: Store) -> None:
+    store.service.evaluations.submit("ana", [item() for _ in range(4)], most=10)
+    works = [OneDevice(owner="busy"), OneDevice(owner="idle")]
+    daemons = [Daemon(store, work, places=4) for work in works]
+    threads = [threading.Thread(target=daemon.run) for daemon in daemons]
+    busy, idle = works
+    try:
+        threads[0].start()
+        until(lambda: len(busy.given) == 4)
+        [first] = busy.begun
+        threads[1].start()
+        until(lambda: len(idle.given) == 2)
+        assert first not in idle.given and set(idle.given) < set(busy.given)
+        assert not busy.stopped[first].is_set(), "what was on its device was given up"
+        assert len(busy.given) == 4, "it took back what it had given up"
+    finally:
+        for daemon, thread in zip(daemons, threads, strict=True):
+            daemon.stop.set()
+            thread.join(LIMIT_S)
+
+
+def until(happened: Callable[[], bool]) -> None:
+    ends = time.monotonic() + LIMIT_S
+    while not happened():
+        assert time.monotonic() < ends
+        time.sleep(0.01)

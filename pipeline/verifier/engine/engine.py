@@ -292,6 +292,7 @@ class Engine:
         on_stage("queued")
         alone = self._cores.measuring(stop) if request.device == "cpu" else nullcontext()
         with alone, self._referees.reserved(request.device, stop) as referee:
+            stop.begin()
             try:
                 with ended_later(stop, STOPPED_SECONDS, partial(self._replace, referee)):
                     return self._ask_referee(referee, request, builds, on_stage, hand_back)

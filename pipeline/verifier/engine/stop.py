@@ -18,7 +18,7 @@ class Stop:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._requested = False
+        self._requested = self._begun = False
         self._acts: list[Callable[[], None]] = []
 
     @property
@@ -26,10 +26,19 @@ class Stop:
         """Whether `ask` was called."""
         return self._requested
 
-    def ask(self) -> None:
-        """Returns at once. The work of ending, such as killing compilers, is done in a thread."""
+    def begin(self) -> None:
+        """A device works on it from now on. Raises Stopped when it was asked before."""
         with self._lock:
-            if self._requested:
+            self.check()
+            self._begun = True
+
+    def ask(self, *, unless_begun: bool = False) -> None:
+        """Returns at once. The work of ending, such as killing compilers, is done in a thread.
+
+        `unless_begun`: does nothing after `begin`.
+        """
+        with self._lock:
+            if self._requested or (unless_begun and self._begun):
                 return
             self._requested = True
             acts = list(self._acts)
