@@ -25,6 +25,7 @@ from kernelproof.runs.bundles.reader import CheckedAttempt, program_changed
 from kernelproof.runs.bundles.writer import shown_program, verification_of
 from kernelproof.types import Measurement, Reproduction, Rigor, Setting, Status, Verification, VerifySettings
 from kernelproof.types import ReproductionFinding as Finding
+from kernelproof.types.measurement import quotient_reach
 from kernelproof.types.reproduction import Bundled
 from kernelproof.verifier.devices.discovery import device_for
 from kernelproof.verifier.engine.engine import Engine
@@ -166,8 +167,8 @@ def _compare_times(then: Measurement, now: Measurement, gpus: float, where: str)
     """By the two intervals, which hold what another pair of processes changes, the resolutions, and what
     other `gpus` may change."""
     change = math.log(now.speedup / then.speedup)
-    joint = math.hypot(_half(then), _half(now))
-    allowed = max(joint, then.resolution, now.resolution, gpus)
+    below, above = quotient_reach(now, then)
+    allowed = max(above if change < 0 else below, then.resolution, now.resolution, gpus)
     both = f"speedup {then.speedup:.3f} then, {now.speedup:.3f} now{where}"
     said = f"{both} ({change:+.1%}, +-{allowed:.1%} allowed)"
     if abs(change) <= allowed:

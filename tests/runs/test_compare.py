@@ -46,6 +46,18 @@ def test_times(then: float, now: float, width: float, finding: Finding) -> None:
 
 
 @pytest.mark.parametrize(
+    "now, finding", [(1.9, Finding.SLOWER), (2.5, Finding.AMBIGUOUS), (4.0, Finding.FASTER)]
+)
+def test_a_speedup_that_is_the_low_end_of_its_interval_is_no_less(now: float, finding: Finding) -> None:
+    """As the outer clock bounds it: it may be more, and a lower one now is slower."""
+    measured = judged(speedup=2.0).measurement
+    assert measured is not None
+    bounded = measured.model_copy(update={"speedup_interval": Interval(low=2.0, high=3.0)})
+    then = judged(speedup=2.0).model_copy(update={"measurement": bounded})
+    assert compare(then, judged(speedup=now))[0] is finding
+
+
+@pytest.mark.parametrize(
     "then, now, finding",
     [
         (Status.CORRECT, Status.WRONG_OUTPUT, Finding.NOW_WRONG),
