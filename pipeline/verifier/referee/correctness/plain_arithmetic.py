@@ -1,4 +1,4 @@
-"""The plainest honest way to compute a problem: float32 sums one term after another, variances in one pass.
+"""The plainest honest way to compute a problem: float32 sums one term after another, variances of these.
 
 A kernel that a person writes by hand adds up a row in one loop, and gets a variance from the sum and the sum
 of squares. Torch's own reductions are better than that: they add in pairs, or in blocks. So the native
@@ -199,12 +199,15 @@ def _norm(named: dict[str, Any]) -> torch.Tensor | None:
     return (found if order == 1 else found.sqrt_()).reshape(shape)
 
 
-def _one_pass(rows: torch.Tensor, correction: float = 0.0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and variance of each row from the sum and the sum of squares, in float32."""
+def _moments(rows: torch.Tensor, correction: float = 0.0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean and variance of each row in float32: in one pass, from the sum and the sum of squares, or in two
+    where that is further off. Terms of few sizes are all rounded alike, by little in one pass and by half in
+    the other."""
     count = rows.shape[1]
-    mean = in_turn(rows).float() / count
-    squares = in_turn(rows, torch.square).float() / count
-    variance = squares - mean.square()
+    mean, spread = in_turn(rows).float() / count, rows.var(1, correction=0)
+    one = in_turn(rows, torch.square).float() / count - mean.square()
+    two = in_turn(rows - mean[:, None], torch.square).float() / count
+    variance = torch.where((two - spread).abs() > (one - spread).abs(), two, one)
     return mean, variance * (count / max(count - correction, 1.0)) if correction else variance
 
 
@@ -212,7 +215,7 @@ def _variance(*, root: bool, with_mean: bool) -> Callable[[dict[str, Any]], Any]
     def way(named: dict[str, Any]) -> Any:
         rows, shape = _of_rows(named)
         correction = named.get("correction")
-        mean, variance = _one_pass(rows, 1.0 if correction is None else float(correction))
+        mean, variance = _moments(rows, 1.0 if correction is None else float(correction))
         found = (variance.clamp_(min=0.0).sqrt_() if root else variance).reshape(shape)
         return (found, mean.reshape(shape)) if with_mean else found
 
@@ -220,14 +223,11 @@ def _variance(*, root: bool, with_mean: bool) -> Callable[[dict[str, Any]], Any]
 
 
 def _normalised(rows: torch.Tensor, eps: float) -> torch.Tensor:
-    mean, variance = _one_pass(rows)
-    mean, scale = _farthest(rows, mean, variance, eps)
+    mean, scale = _farthest(rows, eps)
     return (rows - mean[:, None]).mul_(scale[:, None])
 
 
-def _farthest(
-    rows: torch.Tensor, mean: torch.Tensor, variance: torch.Tensor, eps: float
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _farthest(rows: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
     """The mean to take off the rows, and the scale to multiply them with then.
 
     A variance that is nothing but rounding has either sign: kernels that add in another order may be left
@@ -235,6 +235,7 @@ def _farthest(
     such rows the farthest result counts.
     """
     spread, centre = rows.var(1, correction=0), rows.mean(1)
+    mean, variance = _moments(rows)
     scale, exact = (variance.clamp(min=0.0) + eps).rsqrt(), (spread + eps).rsqrt()
     lost = (variance - spread).abs() >= spread
     if eps <= 0.0 or not lost.any():
