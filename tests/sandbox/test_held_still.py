@@ -19,10 +19,13 @@ from kernelproof.verifier.sandbox.pausing import Holder
 from tests.sandbox.test_pausing import BUSY, both_ways, job_of, wait_for
 
 
-def test_who_goes_on_while_held_is_seen(tmp_path: Path) -> None:
+@pytest.mark.parametrize("halted", [False, True], ids=["paused", "halted before"])
+def test_who_goes_on_while_held_is_seen(tmp_path: Path, halted: bool) -> None:
     """As if it had a way to have SIGCONT sent that the filter does not know: here we send it."""
     with start(job_of(BUSY, tmp_path)) as process:
         wait_for(tmp_path / "scratch" / "begun")
+        if halted:
+            process.halt()
         process.pause()
         for pid in process.pids():
             os.kill(pid, signal.SIGCONT)
@@ -193,4 +196,5 @@ def test_who_only_waits_spins_or_collects_is_not_said_to_work(
             process.resume()
         held = process.held_still()
     assert held.holds >= 30 and not held.woken
+    assert held.threads >= count
     assert held.certain_ms <= held.allowed_ms

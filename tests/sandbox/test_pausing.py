@@ -212,6 +212,38 @@ def test_what_was_started_since_the_last_hold_is_at_rest_too(tmp_path: Path, pau
             time.sleep(0.01)
 
 
+def test_who_was_let_go_on_from_outside_is_held_again_with_its_new_child(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    with start(job_of(LATE_CHILD, tmp_path)) as process:
+        wait_for(scratch / "ready")
+        process.pause()
+        (scratch / "go").touch()
+        for pid in process.pids():
+            os.kill(pid, signal.SIGCONT)
+        wait_for(scratch / "child")
+        process.pause()
+        held = (scratch / "child").stat().st_size
+        time.sleep(0.1)
+        assert (scratch / "child").stat().st_size == held
+
+
+def test_who_was_let_go_on_between_halt_and_pause_is_held_again(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    with start(job_of(TICKING, tmp_path)) as process:
+        wait_for_growth(scratch, [0, 0, 0])
+        process.pause()
+        process.resume()
+        process.halt()
+        held = sizes(scratch)
+        for pid in process.pids():
+            os.kill(pid, signal.SIGCONT)
+        wait_for_growth(scratch, held)
+        process.pause()
+        held = sizes(scratch)
+        time.sleep(0.1)
+        assert sizes(scratch) == held
+
+
 IN_VFORK = """
 import os, time
 from pathlib import Path

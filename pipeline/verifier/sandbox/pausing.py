@@ -59,6 +59,9 @@ class Holder:
         self._suspected = self._at_rest = False
         """Whether it once showed too much; whether it was at rest for a tick when this hold began."""
         self._known: frozenset[int] = frozenset()
+        self._halted: Mapping[int, int] | None = None
+        """The processor time of each process when the clock of `halt` stopped, if a look then showed that all
+        of the job was at rest; None once it is held by `pause`, or goes on."""
 
     def report(self) -> Held:
         """What it did while it was paused, all holds together that are over or begun anew."""
@@ -76,17 +79,21 @@ class Holder:
         """Stops all processes of the job, new ones too; False when some go on.
 
         `brief`: only those that were held last, and it is not looked whether they stay still. To find new
-        ones takes some ten microseconds for each thread. `halt` does that when the clock has stopped.
+        ones takes some ten microseconds for each thread. `halt` does that when the clock has stopped, and a
+        `pause` after it does not do it again.
         """
         if self._spent is not None:  # paused already: its processor time so far counts
             self._look()
+        before, self._spent, self._this_ns, self._at_rest = self._spent or self._halted, None, 0, False
         found: Iterable[int] | None
         if self._freezer is not None:
             found = self._frozen()
+        elif self._halted is not None and not self._awake():
+            found = self.held
         else:
-            found = self._stopped_again() if brief and self._known else self._stopped()
+            found = self._stopped_again() if brief and self._known else self._stopped(before or ())
         self.held = self._known = frozenset(found or ())
-        before, self._spent, self._this_ns, self._at_rest = self._spent, None, 0, False
+        self._halted = None
         if found is not None and not brief:
             if self._is_watched():
                 self._at_rest = self._rests()
@@ -102,8 +109,12 @@ class Holder:
         on until they are at rest too.
         """
         held, at = self.pause(brief=True), time.perf_counter_ns()
-        if held and self._loose():
-            held, at = self.pause(), time.perf_counter_ns()
+        if held and self._freezer is None:
+            spent = procfs.spent_ns(self.held)
+            if self._loose():
+                held, at = self.pause(), time.perf_counter_ns()
+            else:
+                self._halted = spent
         return at if held else None
 
     def look(self) -> float:
@@ -123,7 +134,7 @@ class Holder:
         else:
             for pid in self.held:
                 _signal(pid, signal.SIGCONT)
-        self.held, self._spent, self._this_ns = frozenset(), None, 0
+        self.held, self._spent, self._halted, self._this_ns = frozenset(), None, None, 0
 
     def _look(self) -> None:
         grown, awake = self._grown(), self._awake()
@@ -158,7 +169,7 @@ class Holder:
 
     def _settled(self, before: Mapping[int, int] | None) -> Mapping[int, int]:
         """The processor time of each held process, once two readings agree. `before`: the last one, where it
-        was paused already."""
+        was held already."""
         first = spent = procfs.spent_ns(self.held)
         until = time.monotonic() + SETTLING_S
         while spent != before and time.monotonic() < until:
@@ -199,9 +210,7 @@ class Holder:
         return None
 
     def _loose(self) -> bool:
-        """Whether, after a brief pause, something of the job may still run."""
-        if self._freezer is not None:
-            return False
+        """Whether, after a brief pause by signals, something of the job may still run."""
         others = set(procfs.descendants(self._root)) - self.held - {self._root}
         return bool(others) or not all(map(procfs.threads_at_rest, self.held))
 
@@ -210,9 +219,10 @@ class Holder:
             _signal(pid, signal.SIGSTOP)
         return self._known if _rest(self._known, time.monotonic() + PATIENCE_S, procfs.at_rest) else None
 
-    def _stopped(self) -> set[int] | None:
+    def _stopped(self, held: Iterable[int]) -> set[int] | None:
+        """`held`: processes whose threads were all at rest when they were last looked at."""
         deadline = time.monotonic() + PATIENCE_S
-        stopped: set[int] = set()
+        stopped = set(held)
         while time.monotonic() < deadline:
             new = set(procfs.descendants(self._root)) - stopped - {self._root}
             # A stopped process starts no other: when all that were there have stopped, no new one can come.
