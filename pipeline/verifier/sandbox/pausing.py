@@ -60,8 +60,8 @@ class Holder:
         """Whether it once showed too much; whether it was at rest for a tick when this hold began."""
         self._known: frozenset[int] = frozenset()
         self._halted: Mapping[int, int] | None = None
-        """The processor time of each process when the clock of `halt` stopped, if a look then showed that all
-        of the job was at rest; None once it is held by `pause`, or goes on."""
+        """The processor time of each process in a `halt` that found all of the job at rest; None once it is
+        held by `pause`, or goes on."""
 
     def report(self) -> Held:
         """What it did while it was paused, all holds together that are over or begun anew."""
@@ -78,9 +78,9 @@ class Holder:
     def pause(self, *, brief: bool = False) -> bool:
         """Stops all processes of the job, new ones too; False when some go on.
 
-        `brief`: only those that were held last, and it is not looked whether they stay still. To find new
-        ones takes some ten microseconds for each thread. `halt` does that when the clock has stopped, and a
-        `pause` after it does not do it again.
+        `brief`: only those that were held last, if any were, and it is not looked whether they stay still.
+        To find new ones takes some ten microseconds for each thread. `halt` does that when the clock has
+        stopped, and a `pause` after it does not do it again.
         """
         if self._spent is not None:  # paused already: its processor time so far counts
             self._look()
@@ -112,9 +112,9 @@ class Holder:
         if held and self._freezer is None:
             spent = procfs.spent_ns(self.held)
             if self._loose():
-                held, at = self.pause(), time.perf_counter_ns()
-            else:
-                self._halted = spent
+                self._known = frozenset()  # so all of it is looked for
+                held, at = self.pause(brief=True), time.perf_counter_ns()
+            self._halted = spent if held else None
         return at if held else None
 
     def look(self) -> float:
