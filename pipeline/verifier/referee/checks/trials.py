@@ -217,7 +217,8 @@ class Trials:
         slot.fill(arguments)
         self._called(arguments, seed, slot)
         floors = [tolerance.norm_floor(each.dtype, numerics) / 2 for each in native]
-        return all(map(comparing.surely_within, slot.outputs, native, floors))
+        near = map(comparing.Nearness, slot.outputs, native)
+        return all(map(comparing.Nearness.within, near, floors))
 
     def _draw(self, name: str) -> tuple[list[Any], int]:
         """Arguments as drawn, and the seed of forward."""

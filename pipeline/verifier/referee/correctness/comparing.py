@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -203,39 +206,55 @@ def _allowed_norm(stick: Yardstick, floor: float) -> float:
     return allowed
 
 
-def surely_within(candidate: torch.Tensor, native: torch.Tensor, floor: float) -> bool:
-    """Whether `compare_with(yardstick(native, None), candidate, floor=floor)` surely finds nothing wrong.
+class Nearness:
+    """How near an output is to the native result, from a look or two in float32. Each is made when it is
+    first asked for, and serves for every floor."""
 
-    Said from a look or two in float32. First: no element is further off than `floor` times the root mean
-    square (rms) of all. Then neither is the norm, and every element is well within its own bound. Else: none
-    is further off than `floor / sqrt(2)` times its own size, or the rms if that is more. The squares of these
-    bounds sum to at most `floor**2 / 2` times the sum of all elements' squares and of as many times rms
-    squared, which are equal: so the norm is within `floor` again. False says nothing.
-    """
-    if candidate.shape != native.shape or candidate.dtype != native.dtype:
-        return False
-    if not native.is_floating_point():
-        return torch.equal(candidate, native)
-    mine, sure = candidate.reshape(-1), native.reshape(-1)
-    if not sure.numel():
-        return True
-    wide = sure.dtype if sure.element_size() >= 4 else torch.float32
-    parts = [slice(start, start + CHUNK) for start in range(0, sure.numel(), CHUNK)]
-    squares, largest = [], []
-    for part in parts:
-        known = sure[part].to(wide)
-        squares.append(torch.linalg.vector_norm(known).square())
-        largest.append((mine[part].to(wide) - known).abs_().max())
-    rms = (torch.stack(squares).sum() / sure.numel()).sqrt()
-    allowed = SURE_SHARE * floor
-    if not math.isfinite(float(rms)) or float(torch.stack(largest).max()) <= allowed * float(rms):
-        return math.isfinite(float(rms))
-    found = []
-    for part in parts:
-        known = sure[part].to(wide)
-        error = (mine[part].to(wide) - known).abs_()
-        found.append(error.div_(known.abs().clamp_(min=rms)).max())
-    return float(torch.stack(found).max()) <= allowed / math.sqrt(2)
+    def __init__(self, candidate: torch.Tensor, native: torch.Tensor) -> None:
+        self._mine, self._sure = candidate, native
+
+    def within(self, floor: float) -> bool:
+        """Whether `compare_with(yardstick(native, None), candidate, floor=floor)` surely finds nothing wrong.
+
+        First: no element is further off than `floor` times the root mean square (rms) of all. Then neither is
+        the norm, and every element is well within its own bound. Else: none is further off than
+        `floor / sqrt(2)` times its own size, or the rms if that is more. The squares of these bounds sum to
+        at most `floor**2 / 2` times the sum of all elements' squares and of as many times rms squared, which
+        are equal: so the norm is within `floor` again. False says nothing.
+        """
+        mine, sure, allowed = self._mine, self._sure, SURE_SHARE * floor
+        if mine.shape != sure.shape or mine.dtype != sure.dtype:
+            return False
+        if not sure.is_floating_point():
+            return torch.equal(mine, sure)
+        if not sure.numel():
+            return True
+        rms, largest = self._by_rms
+        if not math.isfinite(rms) or largest <= allowed * rms:
+            return math.isfinite(rms)
+        return self._by_size <= allowed / math.sqrt(2)
+
+    @functools.cached_property
+    def _by_rms(self) -> tuple[float, float]:
+        """The rms, and the largest error. A device is waited for once."""
+        looked = [(torch.linalg.vector_norm(known), *torch.aminmax(error)) for known, error in self._parts()]
+        found = torch.stack(list(itertools.chain(*looked))).cpu().double().view(-1, 3)
+        return float(found[:, 0].norm()) / math.sqrt(self._sure.numel()), float(found[:, 1:].abs().max())
+
+    @functools.cached_property
+    def _by_size(self) -> float:
+        """The largest error in proportion to the element's own size, or the rms if that is more."""
+        rms, _ = self._by_rms
+        looked = [torch.aminmax(error.div_(known.abs().clamp_(min=rms))) for known, error in self._parts()]
+        return float(torch.stack(list(itertools.chain(*looked))).cpu().abs().max())
+
+    def _parts(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """The native result and the error, CHUNK elements at a time."""
+        mine, sure = self._mine.reshape(-1), self._sure.reshape(-1)
+        wide = sure.dtype if sure.element_size() >= 4 else torch.float32
+        for start in range(0, sure.numel(), CHUNK):
+            known = sure[start : start + CHUNK].to(wide)
+            yield known, mine[start : start + CHUNK].to(wide) - known
 
 
 @dataclass

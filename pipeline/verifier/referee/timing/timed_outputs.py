@@ -38,6 +38,19 @@ class Subject:
         return self.oracle.loaded.draws_in_forward
 
 
+class _Beside:
+    """What a place holds, beside what is known to be right. How near they are is looked at once, whatever
+    the floor."""
+
+    def __init__(self, place: SharedSlot, known: ReferenceOutputs) -> None:
+        self.mine, self.known = place.outputs, known
+        self._near = list(map(comparing.Nearness, place.outputs, known.outputs))
+
+    def surely_within(self, floors: Sequence[float]) -> bool:
+        """Whether every output surely is within its floor."""
+        return all(map(comparing.Nearness.within, self._near, floors))
+
+
 class TimedOutputs:
     """Compares outputs of timed calls: with the native result, whose own error the tolerance includes."""
 
@@ -52,9 +65,9 @@ class TimedOutputs:
 
         `seed`: of the call; the reference ignores it where it draws no random numbers.
         """
-        native = self._oracle.native(arguments, seed)
-        found = self._as_in_trials("timed", place, arguments, native, seed)
-        return found or self._coarse(place, arguments, native, seed)
+        beside = _Beside(place, self._oracle.native(arguments, seed))
+        found = self._as_in_trials("timed", beside, arguments, seed)
+        return found or self._coarse(beside, arguments, seed)
 
     def wrong_beside(self, slot: SharedSlot, place: SharedSlot, seed: int) -> ErrorStatistics | None:
         """The same for a slot whose inputs both sides have had: the baseline has computed the answer.
@@ -64,20 +77,21 @@ class TimedOutputs:
         """
         if self._oracle.open_indices:  # where torch leaves indices open, equal integers are too much to ask
             return self.wrong(place, slot.values(), seed)
-        known = ReferenceOutputs(list(place.baseline.outputs))
-        if self._fits(place, known):
+        beside = _Beside(place, ReferenceOutputs(list(place.baseline.outputs)))
+        if self._fits(beside):
             return None
-        found = self._compared(place, known, tolerance.timed_floor)
+        found = self._compared(beside, tolerance.timed_floor)
         if found is not None and not (_near(found) or self._oracle.noisy(found.output)):
             return found
         try:
             arguments = mapped(slot.values(), torch.Tensor.clone)
             native = self._oracle.native(arguments, seed)
-            if not self._same(native, known):
+            if not self._same(native, beside.known):
                 return found  # the inputs are no longer those, or the reference never gives one thing twice
+            beside = _Beside(place, native)
             if found is None:
-                return self._coarse(place, arguments, native, seed)
-            return self._wrong_by_truth("timed", place, arguments, native, seed)
+                return self._coarse(beside, arguments, seed)
+            return self._wrong_by_truth("timed", beside, arguments, seed)
         except torch.OutOfMemoryError:
             return found
 
@@ -85,94 +99,72 @@ class TimedOutputs:
         self, place: SharedSlot, variant: Variant, arguments: list[Any], seed: int
     ) -> ErrorStatistics | None:
         """The same for a variant's inputs, which may be ill-conditioned."""
-        native = self._oracle.native(arguments, seed)
-        return self._as_in_trials(variant.name, place, arguments, native, seed, forgiving=True)
+        beside = _Beside(place, self._oracle.native(arguments, seed))
+        return self._as_in_trials(variant.name, beside, arguments, seed, forgiving=True)
 
     def _as_in_trials(
-        self,
-        name: str,
-        place: SharedSlot,
-        arguments: list[Any],
-        native: ReferenceOutputs,
-        seed: int,
-        *,
-        forgiving: bool = False,
+        self, name: str, beside: _Beside, arguments: list[Any], seed: int, *, forgiving: bool = False
     ) -> ErrorStatistics | None:
         """Compares an output with the truth. An output near enough to the native result needs no truth, which
         is expensive for large problems."""
-        if self._compared(place, native, tolerance.near_floor) is None:
-            self._note_beyond_trial(name, place, arguments, native, seed)
+        if self._compared(beside, tolerance.near_floor) is None:
+            self._note_beyond_trial(name, beside, arguments, seed)
             return None
-        return self._wrong_by_truth(name, place, arguments, native, seed, forgiving=forgiving)
+        return self._wrong_by_truth(name, beside, arguments, seed, forgiving=forgiving)
 
-    def _note_beyond_trial(
-        self, name: str, place: SharedSlot, arguments: list[Any], native: ReferenceOutputs, seed: int
-    ) -> None:
-        if self._compared(place, native, tolerance.surely_right_floor) is None:
+    def _note_beyond_trial(self, name: str, beside: _Beside, arguments: list[Any], seed: int) -> None:
+        if self._compared(beside, tolerance.surely_right_floor) is None:
             return
         try:
-            self.beyond_trial += self._wrong_by_truth(name, place, arguments, native, seed) is not None
+            self.beyond_trial += self._wrong_by_truth(name, beside, arguments, seed) is not None
         except torch.OutOfMemoryError:
             return
 
     def _wrong_by_truth(
-        self,
-        name: str,
-        place: SharedSlot,
-        arguments: list[Any],
-        native: ReferenceOutputs,
-        seed: int,
-        *,
-        forgiving: bool = False,
+        self, name: str, beside: _Beside, arguments: list[Any], seed: int, *, forgiving: bool = False
     ) -> ErrorStatistics | None:
         """Held against the truth, as in a trial."""
-        expected = self._oracle.expected(name, arguments, seed, native=native, forgiving=forgiving)
+        expected = self._oracle.expected(name, arguments, seed, native=beside.known, forgiving=forgiving)
         if any(
             (error > 0 or self._oracle.noisy(output)) and not stick.has_truth
             for output, (error, stick) in enumerate(
                 zip(self._subject.reference_error, expected.sticks, strict=True)
             )
         ):  # there was a truth in the trials, and now no memory for it
-            return self._compared(place, native, tolerance.timed_floor)
-        return self._oracle.judge(expected, place.outputs).wrong
+            return self._compared(beside, tolerance.timed_floor)
+        return self._oracle.judge(expected, beside.mine).wrong
 
-    def _coarse(
-        self, place: SharedSlot, arguments: list[Any], native: ReferenceOutputs, seed: int
-    ) -> ErrorStatistics | None:
+    def _coarse(self, beside: _Beside, arguments: list[Any], seed: int) -> ErrorStatistics | None:
         """An output that the dtype's floor accepts, and not the bound that fits the problem. It is found out
         now for a candidate that was exact in its trials, and rounds its operands when timed."""
-        if self._fits(place, native):
+        if self._fits(beside):
             return None
         try:
-            self._oracle.fit(self._oracle.expected("timed", arguments, seed, native=native))
-            if self._fits(place, native):
+            self._oracle.fit(self._oracle.expected("timed", arguments, seed, native=beside.known))
+            if self._fits(beside):
                 return None
-            return self._wrong_by_truth("timed", place, arguments, native, seed)
+            return self._wrong_by_truth("timed", beside, arguments, seed)
         except torch.OutOfMemoryError:
             return None
 
-    def _fits(self, place: SharedSlot, known: ReferenceOutputs) -> bool:
+    def _fits(self, beside: _Beside) -> bool:
         """Whether float32 outputs are as near to the native result as the bound that fits the problem asks,
         twice like all bounds here."""
-        bounds = [self._oracle.fitting(output) for output in range(len(known.outputs))]
-        return self._compared(place, known, tolerance.timed_floor, bounds) is None
+        bounds = [self._oracle.fitting(output) for output in range(len(beside.known.outputs))]
+        return self._compared(beside, tolerance.timed_floor, bounds) is None
 
     def _compared(
-        self,
-        place: SharedSlot,
-        known: ReferenceOutputs,
-        floor: Callable[..., float],
-        fitting: Sequence[float | None] = (),
+        self, beside: _Beside, floor: Callable[..., float], fitting: Sequence[float | None] = ()
     ) -> ErrorStatistics | None:
-        subject, numerics = self._subject, self._subject.settings.numerics
+        subject, known, numerics = self._subject, beside.known, self._subject.settings.numerics
         floors = [
             floor(native.dtype, error, numerics, *fitting[output : output + 1])
             for output, (native, error) in enumerate(zip(known.outputs, subject.reference_error, strict=True))
         ]
-        if all(map(comparing.surely_within, place.outputs, known.outputs, floors)):
+        if beside.surely_within(floors):
             return None
         sticks = [self._oracle.beside(output, native) for output, native in enumerate(known.outputs)]
-        found = compare(known, sticks, place.outputs, floors, trial="timed", numerics=numerics)
+        found = compare(known, sticks, beside.mine, floors, trial="timed", numerics=numerics)
         return next((each for each in found if each.wrong), None)
 
     def _same(self, native: ReferenceOutputs, known: ReferenceOutputs) -> bool:
