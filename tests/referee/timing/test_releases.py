@@ -140,10 +140,17 @@ def test_who_knows_the_places_gets_no_more_calls(slots: list[SharedSlot]) -> Non
 
 def test_a_result_that_was_named_otherwise_is_another_one(slots: list[SharedSlot]) -> None:
     releases, _ = of(slots)
-    made(releases, CALLS - 1)
+    made(releases)
     slots[1].outputs[0][5] = 1.0  # computed, or changed, after it was named
-    others = [call for call, slot in enumerate(slots) if releases.is_another(call, slot)]
-    assert others == [1, CALLS - 1]  # nothing was named for the last
+    assert [call for call, slot in enumerate(slots) if releases.is_another(call, slot)] == [1]
+
+
+def test_a_block_that_lacks_a_digest_has_no_result_that_counts(slots: list[SharedSlot]) -> None:
+    """Its outer time would be that of the whole block, which is no call's."""
+    releases, _ = of(slots)
+    made(releases, CALLS - 1)
+    assert releases.outer_ms() is None
+    assert all(releases.is_another(call, slot) for call, slot in enumerate(slots))
 
 
 def test_what_else_is_asked_for_meanwhile_does_not_end_a_call(slots: list[SharedSlot]) -> None:

@@ -157,10 +157,11 @@ class Releases:
         return call_ms([whole - min(ours, most) for whole, ours in pairs])
 
     def is_another(self, call: int, place: SharedSlot) -> bool:
-        """Whether the result of a call is not the one that was named for it."""
+        """Whether the result of a call is not the one that was named for it. Where a call of the block has no
+        digest, none of them counts: nothing says when it was over."""
         if self._kernels.digests is None:
             return False
-        if call >= len(self._named):
+        if not self.complete:
             return True
         key, digest = self._named[call]
         return digest != self._kernels.digests.digest(place.outputs, key)
