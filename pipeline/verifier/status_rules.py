@@ -71,6 +71,10 @@ class Cause(Enum):
     ABOVE_MEMORY = Status.OUT_OF_MEMORY, "Its processes were ended at the memory limit."
     KEEPS_GPU_MEMORY = Status.OUT_OF_MEMORY, "Our side failed because the candidate keeps the GPU's memory."
     NO_ANSWER = Status.TIMEOUT, "It did not answer within the time of one request."
+    TIMING_TOO_LONG = (
+        Status.TIMEOUT,
+        "Its timing was not over in time, twice, and our side was well without it.",
+    )
     ABOVE_TIME = Status.TIMEOUT, "Its processes were ended at a limit of wall or processor time."
     DIED = Status.CRASH, "Its process ended by itself, or broke the protocol."
     KILLED_FROM_OUTSIDE = (
@@ -85,7 +89,7 @@ class Cause(Enum):
     REFEREE_FAILED = Status.INFRASTRUCTURE_ERROR, "The referee ran out of memory, or has a bug."
     REFEREE_LOST = Status.INFRASTRUCTURE_ERROR, "Referees were lost, as often as one is tried."
     GPUS_LOST = Status.INFRASTRUCTURE_ERROR, "Several GPUs failed their canary after it."
-    STOOD_STILL = Status.INFRASTRUCTURE_ERROR, "It timed out, and the GPU's canary was as late afterwards."
+    STOOD_STILL = Status.INFRASTRUCTURE_ERROR, "It timed out, and the machine was as slow without it."
 
     def __init__(self, status: Status, why: str) -> None:
         self.status, self.why = status, why

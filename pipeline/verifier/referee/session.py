@@ -88,6 +88,8 @@ class Session:
     trials: Trials
     traced: ReferenceTrace
     probes: Probes
+    longest_call: float
+    """Seconds that a call may take in a trial."""
     measuring: Measuring
     ready: Future[None]
     """The baseline's process has loaded the reference."""

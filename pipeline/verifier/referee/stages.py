@@ -206,6 +206,7 @@ def correctness(session: Session) -> None:
     session.oracle = Oracle(session.loaded, session.model, session.form, device, settings.numerics)
     layout, source = ledger.seeds["layout"], session.request.source
     limited = limit_calls(settings, session.loaded, session.model, layout, device, source)
+    session.longest_call = limited.call_seconds
     session.trials = Trials(session.oracle, session.slots, session.form, limited, device, ledger, session.ask)
     session.kept_weights = first_trial(
         session.trials, ledger, session.candidate.differed, session.construct_afresh
@@ -305,6 +306,7 @@ def settling(session: Session) -> None:
         cache=session.tools.cache,
         toolchain=session.tools.toolchain,
         pool=warm.pool,
+        longest_call=session.longest_call,
     )
 
 
@@ -321,7 +323,9 @@ def pairs(session: Session) -> None:
 
 def _pair(session: Session) -> None:
     """Measures the next pair, and judges whether the candidate waited its turns."""
-    session.measuring.pair(session.candidate, session.baseline, session.pairs)
+    if not session.measuring.pair(session.candidate, session.baseline, session.pairs):
+        session.restart()  # the machine may have stood still: fresh processes have to show it too
+        session.measuring.pair(session.candidate, session.baseline, session.pairs)
     check_held(session.candidate.contestant, session.ledger, session.pairs)
     session.pairs += 1
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import math
 import secrets
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +63,11 @@ _FAILURES = {
     "inside_clock": (INSIDE_CLOCK, "it reported times that no call can have taken"),
 }
 """Of rounds that a check ended: the check, and what it saw."""
+PAIR_CALLS, PAIR_TIMES = 60.0, 10.0
+"""The rounds of one pair of processes may take as long as so many of the longest calls, and so many times the
+seconds that the rigor gives them. An honest candidate whose every call takes longest makes some twenty."""
+ALONE_TIMES = 5.0
+"""A candidate beside which the rounds take so many times what they take without it is to blame."""
 
 
 @dataclass
@@ -75,26 +82,71 @@ class Measuring:
     cache: Path
     toolchain: Toolchain
     pool: WarmPool
+    longest_call: float
+    """Seconds that a call of the candidate's may take in a trial."""
     timed: Timed = field(default_factory=Timed)
     """The rounds of all pairs together."""
     _rule: StoppingRule = field(init=False)
     _last: Stopwatch | None = None
     _replayed: Replayed | None = None
+    _overdue: bool = False
+    """Whether the rounds of a pair were not over in time, beside a candidate that seemed to be the cause."""
 
     def __post_init__(self) -> None:
         self._rule = StoppingRule.of(self.subject.settings)
 
-    def pair(self, candidate: CandidateProcess, baseline: Contestant, number: int) -> None:
-        """Measures this pair of processes, which hold their memory. Raises Ended for a fault of the
-        candidate."""
-        stopwatch = self._stopwatch(candidate.contestant, baseline)
+    @property
+    def pair_seconds(self) -> float:
+        """What the rounds of a pair of processes may take in all, whatever the candidate does."""
+        return PAIR_CALLS * self.longest_call + PAIR_TIMES * self.subject.settings.most_seconds
+
+    def pair(self, candidate: CandidateProcess, baseline: Contestant, number: int) -> bool:
+        """Measures this pair of processes, which hold their memory.
+
+        False where its rounds were not over in time, for the first time, and would have been without the
+        candidate: its process is ended then. The device may have work of a process that is held, so that
+        nothing of ours gets on. Raises Ended for a fault of the candidate's, or of the machine.
+        """
+        stopwatch = self._stopwatch(candidate.contestant, baseline, patience=self.pair_seconds)
+        began, overdue = time.monotonic(), threading.Event()
+
+        def end() -> None:
+            overdue.set()
+            candidate.contestant.close()
+
+        timer = threading.Timer(self.pair_seconds, end)
+        timer.start()
         try:
             timed = stopwatch.run(number)
         except (ContestantFailed, ContestantGone) as error:
-            raise candidate.ended(error, Cause.RAISED_IN_CALL) from None
+            if not overdue.is_set():
+                raise candidate.ended(error, Cause.RAISED_IN_CALL) from None
+        finally:
+            timer.cancel()
+            timer.join()
+        if overdue.is_set():
+            self._blame(stopwatch, time.monotonic() - began)
+            return False
         self._last = stopwatch
         self._add(timed)
         self._check_rounds(timed)
+        return True
+
+    def _blame(self, stopwatch: Stopwatch, took: float) -> None:
+        """Notes rounds that took so many seconds until the candidate was ended. Raises Ended when it is the
+        second time, or the candidate seems not to be the cause: rounds take as long without it, or the time
+        went to comparing outputs. An honest result may need the truth for that, which can take long.
+        """
+        alone, most = stopwatch.seconds_alone(), self.pair_seconds
+        seen = f"the rounds of its timing were not over in {most:.3g} s"
+        seen = f"{seen}, and without it one takes {alone:.2g} s"
+        least = max(most / 4, ALONE_TIMES * alone * len(stopwatch.filled))
+        if took - stopwatch.comparing_seconds < least:
+            raise Cause.STOOD_STILL.ended(f"the machine stood still: {seen}")
+        if self._overdue:
+            raise Cause.TIMING_TOO_LONG.ended(f"{seen}, twice")
+        self._overdue = True
+        self.timed.notes.append(f"{seen}, so they were begun again")
 
     def wants_pair(self, number: int) -> bool:
         """Whether a pair of this number should follow: for the rigor, or a close call."""
@@ -193,10 +245,19 @@ class Measuring:
             found += [against] if against is not None else []
         self.ledger.measurement = measured.model_copy(update={"against": tuple(found)})
 
-    def _stopwatch(self, candidate: Contestant, baseline: Contestant, *, trusted: bool = False) -> Stopwatch:
+    def _stopwatch(
+        self,
+        candidate: Contestant,
+        baseline: Contestant,
+        *,
+        trusted: bool = False,
+        patience: float = 0.0,
+    ) -> Stopwatch:
         watch = Watch(self.subject.device, lambda: (*candidate.pids(), *baseline.pids()))
         looks = self.subject.settings.kernels_matter and not trusted
-        return Stopwatch(self.subject, candidate, baseline, watch, trusted=trusted, looks=looks)
+        return Stopwatch(
+            self.subject, candidate, baseline, watch, trusted=trusted, looks=looks, patience=patience
+        )
 
     def _add(self, timed: Timed) -> None:
         self.timed.rounds += timed.rounds

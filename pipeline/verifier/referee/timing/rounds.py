@@ -29,8 +29,8 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -281,10 +281,16 @@ class Stopwatch:
         *,
         trusted: bool = False,
         looks: bool = False,
+        patience: float = 0.0,
     ) -> None:
         """`trusted`: the candidate is a baseline of ours, and gets the places before it calls. `looks`: at
-        whose kernels run, in one more block."""
-        self._looks = looks
+        whose kernels run, in one more block. `patience`: a block of the baseline's may take so many seconds
+        longer than its calls may, as the candidate is ended before."""
+        self._looks, self._patience = looks, patience
+        self.filled: list[int] = []
+        """The number of slots, each time that some were filled with inputs: for rounds, decoys and looks."""
+        self.comparing_seconds = 0.0
+        """What it took so far to compare outputs."""
         self._trusted, self._outputs = trusted, TimedOutputs(subject)
         self._subject, self._slots = subject, subject.slots
         self._settings, self._device = subject.settings, subject.device
@@ -372,6 +378,15 @@ class Stopwatch:
             watched = self._fill(slots, slots, [partial(list, arguments)] * count)
             found.append(Alone(*self._block(self._baseline, slots, slots, watched)))
 
+    def seconds_alone(self) -> float:
+        """What it takes to fill as many slots as any round had, and have the baseline make its block. The
+        candidate's process is gone."""
+        slots, began = self._slots[: max(self.filled)], time.monotonic()
+        for _ in range(ALONE_ROUNDS):
+            self._baseline.pause()
+            self._block(self._baseline, slots, slots, self._fill(slots, slots, [self._draw] * len(slots)))
+        return (time.monotonic() - began) / ALONE_ROUNDS
+
     def _warm_up(self, session: int) -> None:
         """Lets clocks and caches settle, and finds out how many calls a block should hold."""
         until = time.monotonic() + WARM_UP_SECONDS
@@ -422,8 +437,9 @@ class Stopwatch:
         in the trials. A shortcut that is right for drawn inputs only is wrong here."""
         variants = self._decoys.take(self._random.choice(self._blocks.counts))
         slots, places, watched = self._uncounted(timed, [partial(self._unusual, each) for each in variants])
-        for slot, place, variant, seed in zip(slots, places, variants, watched.seeds, strict=True):
-            timed.record_wrong(self._outputs.wrong_decoy(place, variant, slot.values(), seed))
+        with self._comparing():
+            for slot, place, variant, seed in zip(slots, places, variants, watched.seeds, strict=True):
+                timed.record_wrong(self._outputs.wrong_decoy(place, variant, slot.values(), seed))
         self._check_block(timed, places, range(len(places)))
         timed.checked_calls += len(places)
 
@@ -465,7 +481,8 @@ class Stopwatch:
     def _watched_block(self, timed: Timed, count: int, how: dict[str, Any]) -> dict[str, Any]:
         _, places, watched = self._uncounted(timed, [self._draw] * count, how)
         place, seed = places[watched.index], watched.seeds[watched.index]
-        timed.record_wrong(self._outputs.wrong(place, watched.private, seed))
+        with self._comparing():
+            timed.record_wrong(self._outputs.wrong(place, watched.private, seed))
         self._check_block(timed, places, range(count))
         timed.checked_calls += 1
         report = self._reply.get("profile")
@@ -483,6 +500,7 @@ class Stopwatch:
     ) -> _Watched:
         """Fills every slot with new inputs, and poisons the places of the results. Returns the watched
         slot's inputs."""
+        self.filled.append(len(slots))
         for place in places:
             place.poison()
         index, private = self._random.randrange(len(slots)), list[Any]()
@@ -537,7 +555,7 @@ class Stopwatch:
                 ours = self._destroy(side, prepared[watched.index], watched)
             return {"places": [list(end.output_specs) for end in ends]}
 
-        seconds = self._settings.call_seconds * len(slots)
+        seconds = self._settings.call_seconds * len(slots) + (self._patience if is_baseline else 0.0)
         if how is not None:
             message, seconds = message | how, seconds + TRACE_SECONDS
         arrival = Arrival([end.outputs for end in ends], self._random)
@@ -600,9 +618,16 @@ class Stopwatch:
         """
         others = [index for index in range(len(slots)) if index != watched.index]
         chosen = self._random.sample(others, len(others) // 2)
-        seeds = watched.seeds
-        timed.record_wrong(self._outputs.wrong(places[watched.index], watched.private, seeds[watched.index]))
-        for index in chosen:
-            timed.record_wrong(self._outputs.wrong_beside(slots[index], places[index], seeds[index]))
+        place, seeds = places[watched.index], watched.seeds
+        with self._comparing():
+            timed.record_wrong(self._outputs.wrong(place, watched.private, seeds[watched.index]))
+            for index in chosen:
+                timed.record_wrong(self._outputs.wrong_beside(slots[index], places[index], seeds[index]))
         timed.checked_calls += 1 + len(chosen)
         return [watched.index, *chosen]
+
+    @contextmanager
+    def _comparing(self) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self.comparing_seconds += time.monotonic() - began
