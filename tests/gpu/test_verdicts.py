@@ -84,6 +84,29 @@ def test_a_fault_is_its_own_and_the_next_candidate_is_unharmed(
     assert verdict.status is Status.CORRECT, verdict.reason
 
 
+def test_kernels_left_in_many_contexts_hold_nobody_up_for_long(engine: Engine) -> None:
+    corpus = Path(__file__).parents[1] / "corpus"
+    source = (corpus / "faults" / "cuda_kernels_left_in_contexts.py").read_text()
+    how = {"own_kernel": True, "call_seconds": 1.0, "measure_seconds": 0.3}  # 63 s for a pair
+    began = time.monotonic()
+    verdict = judge(engine, "level1/1", source, **how)
+    took = time.monotonic() - began
+    assert verdict.status is Status.TIMEOUT, verdict.reason
+    assert verdict.reason.startswith("the rounds of its timing were not over in 63 s, and without it ")
+    assert took < 2 * 63 + 90  # two pairs, and what is alike for all candidates
+    began = time.monotonic()
+    after = judge(engine, "level1/1", relu("return torch.relu(x)"), measure_seconds=0.3)
+    assert after.status is Status.CORRECT, after.reason
+    print(f"{took:.0f} s, then {time.monotonic() - began:.0f} s: {verdict.reason}")
+
+
+def test_a_call_that_takes_a_second_is_in_time(engine: Engine) -> None:
+    verdict = judge(engine, "level1/1", relu("torch.cuda._sleep(1_700_000_000); return torch.relu(x)"))
+    assert verdict.status is Status.CORRECT, verdict.reason
+    assert verdict.measurement is not None and verdict.measurement.pace is Pace.SLOWER
+    assert not any("not over in" in check.seen for check in verdict.checks)
+
+
 def memory_at_rest() -> int:
     """Bytes in use of the memory of the GPU that is measured on: the least within some seconds, as processes
     end behind a verdict."""
