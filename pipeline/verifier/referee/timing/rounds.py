@@ -381,7 +381,7 @@ class Stopwatch:
     def seconds_alone(self) -> float:
         """What it takes to fill as many slots as any round had, and have the baseline make its block. The
         candidate's process is gone."""
-        slots, began = self._slots[: max(self.filled)], time.monotonic()
+        slots, began = self._slots[: max(self.filled, default=1)], time.monotonic()
         for _ in range(ALONE_ROUNDS):
             self._baseline.pause()
             self._block(self._baseline, slots, slots, self._fill(slots, slots, [self._draw] * len(slots)))
