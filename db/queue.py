@@ -155,7 +155,7 @@ class JobQueue(HasDatabase):
             return 0
         leased = e.state == capabilities.leased_state, e.backend.in_(capabilities.backends)
         counted = select(e.owner, func.count()).where(*leased).group_by(e.owner)
-        held = {who: many for who, many in session.execute(counted)}
+        held = {row[0]: row[1] for row in session.execute(counted)}
         share = -(-sum(held.values()) // daemons)
         return max(0, held.get(owner, 0) - share) if len(held) < daemons else 0
 
