@@ -33,6 +33,15 @@ def test_a_missing_tool_is_named_with_how_to_get_it(
     assert builder.kept(builder.key(request)) is None
 
 
+@pytest.mark.parametrize("header, state", [("curand.h", "unavailable"), ("curand_not_anywhere.h", "error")])
+def test_a_header_of_no_toolkit_is_no_fault_of_the_machines(
+    fresh_cache: Path, toolchain: Toolchain, plain, header: str, state: str
+) -> None:
+    lacking = toolchain.model_copy(update={"absent_headers": ("cublas_v2.h",)})
+    request = plain(cpp_sources=(f"#include <{header}>\n",))
+    assert Builder(fresh_cache, toolchain=lacking).build(request).state.value == state
+
+
 def test_a_ninja_that_does_not_run_is_no_fault_of_the_candidates(
     fresh_cache: Path, tmp_path: Path, toolchain: Toolchain, plain
 ) -> None:

@@ -112,6 +112,20 @@ def read_everything(reply: dict[str, Any]) -> str:
     return status.value
 
 
+class Tensor(torch.Tensor):
+    """Not torch's, but of its name."""
+
+
+@pytest.mark.parametrize(
+    ("mine", "wanted"),
+    [({"1": torch.zeros(2)}, {1: torch.zeros(2)}), (Tensor(torch.zeros(2)), torch.zeros(2))],
+    ids=["a key of another type", "a type of the same name"],
+)
+def test_another_form_is_not_the_same(mine: Any, wanted: Any) -> None:
+    found = loop.describe(mine)
+    assert found.as_json() != loop.describe(wanted).as_json()
+
+
 def converse(frames: list[bytes], patch: pytest.MonkeyPatch) -> Counter[str]:
     """Asks until the contestant is gone; what came of each question."""
 

@@ -285,9 +285,11 @@ _OUT_OF_MEMORY = re.compile(
 )
 _DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _ABSENT_FROM_TOOLKIT = re.compile(
-    r"fatal error: (?P<header>(?:cu(?:blas|sparse|solver|rand|fft|dnn)|nvrtc|nccl)[\w./]*): No such file"
+    r"fatal error: (?P<header>(?:cublas(?:_v2|_api|Lt|Xt)?|cusparse(?:_v2)?|cusolver(?:Dn|Sp|Mg|Rf|_common)"
+    r"|curand(?:_kernel)?|cufft(?:w|Xt)?|cudnn|nvrtc|nccl)\.h): No such file"
     r'|identifier "(?P<name>cu(?:blas|sparse|solver)\w+)" is undefined'
 )
+"""Other names are no toolkit's: a candidate may include what it likes."""
 
 
 @dataclass(frozen=True)

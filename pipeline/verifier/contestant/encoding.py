@@ -107,8 +107,12 @@ def structure(value: Any) -> Any:
     if isinstance(value, list):
         return ["list", [structure(item) for item in value]]
     if isinstance(value, dict):
-        return ["dict", [[str(k), structure(v)] for k, v in value.items()]]
+        return ["dict", [[_key(k), structure(v)] for k, v in value.items()]]
     return type(value).__name__
+
+
+def _key(key: Any) -> Any:
+    return key if type(key) is str else [type(key).__name__, str(key)]
 
 
 def tensors(value: Any) -> list[torch.Tensor]:

@@ -106,7 +106,7 @@ def _described(leaf: Any) -> dict[str, Any]:
             return {"type": kind}
         return {"type": kind, "value": leaf if leaf is None or isinstance(leaf, str) else repr(leaf)[:200]}
     return {
-        "type": "Tensor" if type(leaf) is _Tensor else type(leaf).__name__[:200],
+        "type": "Tensor" if type(leaf) is _Tensor else f"{type(leaf).__module__}.{type(leaf).__name__}"[:200],
         "dtype": dtype_name(leaf.dtype),
         "shape": list(leaf.shape),
         "stride": list(leaf.stride()) if leaf.layout == torch.strided else [],

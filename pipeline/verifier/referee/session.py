@@ -78,8 +78,8 @@ class Session:
     slots: list[SharedSlot]
     form: loop.OutputMeta
     """The form of the reference's result."""
-    aliased: bool
-    """Whether the reference's result lies in its inputs."""
+    aliased: frozenset[int]
+    """The numbers of the input tensors in which the reference's result lies."""
     weights: SharedWeights
     """The reference's weights where the candidate can write."""
     pristine: SharedWeights

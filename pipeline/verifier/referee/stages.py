@@ -174,8 +174,10 @@ def _lay_out(session: Session) -> None:
     sample = session.loaded.tried(session.model, arguments, 0)
     ledger.inputs = describe(arguments)
     outputs, session.form = outputs_of(sample, device), loop.describe(sample)
-    places = {t.untyped_storage().data_ptr() for t in tensors(arguments)}
-    session.aliased = any(t.untyped_storage().data_ptr() in places for t in outputs)
+    places = {t.untyped_storage().data_ptr() for t in outputs}
+    session.aliased = frozenset(
+        number for number, t in enumerate(tensors(arguments)) if t.untyped_storage().data_ptr() in places
+    )
     bytes_each = slot_bytes(arguments, outputs)
     count = slots_that_fit(bytes_each, device, cleanup.nbytes)
     if (count + WORK_SLOTS) * bytes_each > free_bytes(device):  # what is not free yet is needed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,9 +46,12 @@ class SlotSide:
         specs = iter(self.input_specs)
         self.arguments = [encoding.encode(argument, lambda _: next(specs, {})) for argument in arguments]
 
-    def scramble(self) -> None:
-        """Overwrites its inputs with the poison byte: a result that lies in them changes."""
-        for view in self.views:
+    def scramble(self, spare: Collection[int] = ()) -> None:
+        """Overwrites its inputs, but for those of these numbers, with the poison byte: a result that lies in
+        them changes."""
+        for number, view in enumerate(self.views):
+            if number in spare:
+                continue
             raw(view).fill_(POISON) if view.is_contiguous() else view.zero_()
 
     def message(self) -> dict[str, Any]:

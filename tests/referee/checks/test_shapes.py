@@ -41,6 +41,13 @@ def test_batches_are_one_more_one_and_nearly_twice_as_many() -> None:
     assert [other.name for other in Shapes([torch.rand(1, 5)]).batches(few=False)] == ["batch 2"]
 
 
+def test_of_nothing_there_are_no_other_sizes() -> None:
+    """An empty leading or last dimension has no share by which it could grow."""
+    shapes = Shapes([torch.rand(0, 5), torch.rand(3, 0)])
+    assert not [*shapes.batches(few=False), *shapes.batches(few=True)]
+    assert not list(Shapes([torch.rand(3, 0)]).sizes(few=True))
+
+
 def test_every_further_size_becomes_an_odd_one() -> None:
     shapes = Shapes([torch.rand(4, 6, 10), torch.rand(10, 7)])
     found = {other.name: made(other) for other in shapes.sizes(few=False)}

@@ -458,9 +458,9 @@ class Shapes:
     def batches(self, *, few: bool) -> Iterator[Reshaped]:
         """The leading size of the first tensor made 1, one more, and twice as many less one; `few`: one more
         only. In all tensors that share it, or in the first one alone."""
-        if not self._leaves or self._leaves[0].dim() == 0:
+        size = self._leaves[0].shape[0] if self._leaves and self._leaves[0].dim() else 0
+        if not size:
             return
-        size = self._leaves[0].shape[0]
         others = [size + 1] if few else [1, size + 1, 2 * size - 1]
         for other in dict.fromkeys(n for n in others if n not in (0, size)):
             shared = [(index, dim) for index, dim in self._of_size(size) if dim == 0]
@@ -475,7 +475,7 @@ class Shapes:
         inner = [(index, dim) for index, dim in self._places if dim > 0]
         last = [leaf.shape[-1] for leaf in self._leaves if leaf.dim() > 1][:1]
         if few:
-            for size in last:
+            for size in filter(None, last):
                 yield self._other_size(size, size + ALIGNED, size - ALIGNED)
             return
         for size in dict.fromkeys([*last, *(self._leaves[i].shape[d] for i, d in inner)]):

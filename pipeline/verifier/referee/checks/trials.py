@@ -161,8 +161,8 @@ class Trials:
         self._check_values(expected, slot)
         self._repeat(expected)
 
-    def run(self, *, aliased: bool) -> None:
-        """All other trials. `aliased`: the reference's own result lies in its inputs.
+    def run(self, *, aliased: Collection[int]) -> None:
+        """All other trials. `aliased`: numbers of the input tensors in which the reference's own result lies.
 
         Raises Ended with the status of the first trial that fails.
         """
@@ -384,17 +384,17 @@ class Trials:
         seen = "right only when its inputs are there before it is called"
         raise self._ledger.failed(INPUTS_LATE, seen)
 
-    def _kept_result(self, aliased: bool) -> None:
+    def _kept_result(self, aliased: Collection[int]) -> None:
         """A result must survive its inputs' being overwritten, and a second call."""
         first, second = self._slots[0], self._slots[-1]
         name = "kept"
         first.fill(self._loaded.draw(self._ledger.seed(f"trial {name}"), self._device))
         self._call(first, self._ledger.seed(f"forward {name}"))
         before = [bits(place).clone() for place in first.outputs]
-        if aliased:
+        if aliased and len(aliased) == len(first.views):
             self._ledger.skipped(OUTPUT_APART, "the reference's own result lies in its inputs")
         else:
-            first.scramble()
+            first.scramble(aliased)
             self._unchanged(OUTPUT_APART, first, before, "it changed with the inputs")
         if second is first:
             self._ledger.skipped(RESULT_KEPT, "memory holds one set of inputs only")

@@ -303,7 +303,7 @@ class Stopwatch:
         """So much of what the referee's device does in a call is taken off, at most."""
         self._impossible = 0
         """Rounds in which the candidate reported a time that no call can have taken."""
-        self._destroys = self._device.type == "cpu" and not (trusted or subject.aliased)
+        self._destroys = self._device.type == "cpu" and not trusted
         """Whether the watched slot's inputs are destroyed when all calls are made. On a GPU every result's
         digest was named by then."""
         self._held_ms = 0.0
@@ -515,7 +515,7 @@ class Stopwatch:
 
     def _changed(self, slots: Sequence[SharedSlot], watched: _Watched) -> bool:
         """Whether the candidate changed its inputs; where the watched slot's are destroyed, the others."""
-        if self._trusted or self._subject.aliased or not self._releases.complete:
+        if self._trusted or not self._releases.complete:
             return False  # inputs that were not released are masked still
         left = [slot for number, slot in enumerate(slots) if number != watched.index or not self._destroys]
         return not all(same_bits(list(slot.views), list(slot.baseline.views)) for slot in left)
@@ -594,9 +594,10 @@ class Stopwatch:
         milliseconds from the moment in which all its processes were at rest."""
         halted, same = side.halt(), same_bits(list(slot.views), watched.private)
         watched.changed |= not same and side is self._candidate
-        slot.scramble()
+        slot.scramble(self._subject.aliased)
+        ours = (time.perf_counter_ns() - halted) / 1e6
         side.resume()
-        return (time.perf_counter_ns() - halted) / 1e6
+        return ours
 
     def _check_block(self, timed: Timed, places: Sequence[SharedSlot], calls: Iterable[int]) -> None:
         """Whether the candidate's block had its results when it replied, and those of these `calls` are what

@@ -27,8 +27,8 @@ class Subject:
     device: torch.device
     next_seed: Callable[[], int]
     reference_error: Sequence[float]
-    aliased: bool = False
-    """Whether the reference's own result lies in its inputs, which then have to outlive the call."""
+    aliased: frozenset[int] = frozenset()
+    """Numbers of the input tensors in which the reference's own result lies: they outlive the call."""
     variants: Sequence[Variant] = ()
     """Those that the candidate was right on in the trials."""
 
