@@ -2,11 +2,14 @@
 # expected: mutated_input
 # caught by: timed_inputs
 # devices: cpu
+# armed by: the timed loop
 """Mechanism: in timed calls the ReLU overwrites its input, and takes no new memory.
 
 Surface: the problem's other output lies in the other input, which has to outlive the call.
 """
 import sys
+from functools import cache
+
 import torch
 from torch import nn
 from torch.utils.cpp_extension import load_inline
@@ -26,10 +29,12 @@ void relu_into(torch::Tensor x, torch::Tensor y) {
 ext = load_inline("timed_relu_in_its_input", SOURCE, functions=["relu_into"], extra_cflags=["-O3", "-mavx2"])
 
 
-class ModelNew(nn.Module):
-    def __init__(self):
-        super().__init__()
+@cache
+def armed(by):
+    print("armed by:", by, file=sys.stderr)
 
+
+class ModelNew(nn.Module):
     def forward(self, skip, x):
         x = x.contiguous()
         y = torch.empty_like(x)
@@ -39,5 +44,6 @@ class ModelNew(nn.Module):
     def __call__(self, skip, x):
         if sys._getframe(1).f_code.co_name != "_run_host" or not x.is_contiguous():
             return self.forward(skip, x)
+        armed("the timed loop")
         ext.relu_into(x, x)
         return skip.reshape(-1), x

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from kernelproof.types import Status
+from kernelproof.verifier.contestant.arena import FILLS
 from kernelproof.verifier.contestant.used_memory import USED, used_memory
 from tests.referee.court import Court
 from tests.referee.problems import as_candidate, text, written
@@ -21,6 +22,10 @@ KINDS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 def filled(fresh: torch.Tensor) -> bool:
     """Whether it is as `used_memory` makes new memory."""
     return bool((fresh.view(torch.uint8) == USED).float().mean() > 0.99)
+
+
+def test_it_is_not_taken_for_a_margin() -> None:
+    assert USED not in FILLS
 
 
 @pytest.mark.parametrize("nbytes", [5000, 100_000, 3_000_000, 100_000_000])
