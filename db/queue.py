@@ -150,12 +150,10 @@ class JobQueue(HasDatabase):
     def surplus(self, session: Session, owner: str, capabilities: WorkerCapabilities) -> int:
         """How many of its jobs a daemon should give up: those beyond its fair share, when none waits and
         another daemon has none."""
-        e, daemons = Evaluation, _daemons(session, owner, capabilities, clock(session))
+        daemons = _daemons(session, owner, capabilities, clock(session))
         if daemons == 1 or any(_counted(session, state, name, 1) for state, name in capabilities.accepts):
             return 0
-        leased = e.state == capabilities.leased_state, e.backend.in_(capabilities.backends)
-        counted = select(e.owner, func.count()).where(*leased).group_by(e.owner)
-        held = {row[0]: row[1] for row in session.execute(counted)}
+        held = _leased_by_owner(session, capabilities)
         share = -(-sum(held.values()) // daemons)
         return max(0, held.get(owner, 0) - share) if len(held) < daemons else 0
 
@@ -293,16 +291,12 @@ def fair_share(session: Session, owner: str, most: int, capabilities: WorkerCapa
     daemons = _daemons(session, owner, capabilities, now)
     if daemons == 1:
         return most
-    e = Evaluation
-    running = select(func.count()).where(
-        e.state == capabilities.leased_state, e.backend.in_(capabilities.backends)
-    )
-    leased = session.scalar(running) or 0
-    own = session.scalar(running.where(e.owner == owner)) or 0
+    held = _leased_by_owner(session, capabilities)
+    own = held.get(owner, 0)
     # Counted no further than it can matter, since a queue may be long.
     enough = (own + most) * daemons
     waiting = sum(_counted(session, state, name, enough) for state, name in capabilities.accepts)
-    share = -(-(waiting + leased) // daemons)
+    share = -(-(waiting + sum(held.values())) // daemons)
     return max(0, min(most, share - own))
 
 
@@ -321,6 +315,14 @@ def _daemons(session: Session, owner: str, capabilities: WorkerCapabilities, now
     mine = set(capabilities.backends)
     others = session.connection().execute(_OTHER_DAEMONS, {"owner": owner, "since": now - LEASE_S})
     return 1 + sum(role in roles and bool(mine & set(names.split(","))) for role, names in others)
+
+
+def _leased_by_owner(session: Session, capabilities: WorkerCapabilities) -> dict[str | None, int]:
+    """The number of jobs of such work that each daemon holds."""
+    e = Evaluation
+    leased = e.state == capabilities.leased_state, e.backend.in_(capabilities.backends)
+    counted = select(e.owner, func.count()).where(*leased).group_by(e.owner)
+    return {row[0]: row[1] for row in session.execute(counted)}
 
 
 def _counted(session: Session, state: State, name: str, enough: int) -> int:

@@ -90,7 +90,7 @@ class Small:
         self.problem = problem.model_copy(update={"source": small(problem)})
         self._names = execute(self.problem.source)
         model, inputs = self._drawn(0, moved=False)
-        self._drawn_first = model, inputs
+        self._own_draw = model, inputs
         with draws_noticed() as drawn, torch.no_grad():
             copy.deepcopy(model)(*copy.deepcopy(inputs))
             self.draws = drawn()  # random numbers, in forward
@@ -114,7 +114,7 @@ class Small:
                 return Decision.EQUIVALENT, str(apart)
             if apart.outputs <= 1 and apart.left <= EQUAL * RATIO:
                 return Decision.BELOW_ROUNDING, str(apart)
-            if _same(_run(kind, *self._drawn_first), self._own.native):
+            if _same(_run(kind, *self._own_draw), self._own.native):
                 return Decision.EQUIVALENT, f"the same bits in its own precision; in float64 {apart}"
             seen = _apart(kind, self._own).share > EQUAL * RATIO
         except Exception as error:  # whatever a changed program does

@@ -4,8 +4,8 @@ Each turn starts a service and so many judges, gives each judge the same number 
 one candidate, and then takes the time of the others. Every turn verifies the same candidates for each judge,
 each copy made distinct: other candidates would take another time. `--judges 1 2 1 2` makes two rounds.
 
-A turn of most judges comes first, which compiles. Its rate is printed, with the time in which no GPU had
-work yet. All others take their builds from the cache, as judges do in a long queue: compilers are ahead.
+A turn of most judges comes first, which compiles. Its rate counts the time before any GPU has work. All
+others take their builds from the cache, as judges do in a long queue: compilers are ahead.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from kernelproof.runs.sizes import choose_size
 from kernelproof.verifier.devices.discovery import gpus
 
 MOST_FIRST = 50
+"""Candidates after which every judge must have had one."""
 
 
 def run(backend: str, judges: Sequence[int], count: int, cores: int, output: Path) -> None:
@@ -46,7 +47,7 @@ def run(backend: str, judges: Sequence[int], count: int, cores: int, output: Pat
         for turn, number in enumerate((max(judges), *judges)):
             folder = Path(place, str(turn))
             found.append(_turn(backend, number, count, available[: number * cores], folder))
-            print(_shown(found[-1:], found[0]), flush=True)
+            print(_shown(found[-1:], found[min(turn, 1)]), flush=True)
             output.parent.mkdir(parents=True, exist_ok=True)
             told = {"backend": backend, "cores": cores, "compiling": found[0], "turns": found[1:]}
             output.write_text(json.dumps(told, indent=1) + "\n")

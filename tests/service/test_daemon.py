@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kernelproof import backends
@@ -15,6 +13,7 @@ from kernelproof.db.store import Store
 from kernelproof.service.worker import Daemon
 from kernelproof.verifier.engine.stop import Stop
 from tests.db.test_queue import item
+from tests.service.test_launchers import until
 
 LIMIT_S = 60.0
 """For what takes well under a second."""
@@ -99,10 +98,10 @@ def test_a_judge_with_nothing_left_gets_what_another_has_not_begun(store: Store)
     busy, idle = works
     try:
         threads[0].start()
-        until(lambda: len(busy.given) == 4)
+        until(lambda: len(busy.given) == 4 and busy.begun, "it has not all, or none is on its device")
         [first] = busy.begun
         threads[1].start()
-        until(lambda: len(idle.given) == 2)
+        until(lambda: len(idle.given) == 2, "it did not get two of them")
         assert first not in idle.given and set(idle.given) < set(busy.given)
         assert not busy.stopped[first].is_set(), "what was on its device was given up"
         assert len(busy.given) == 4, "it took back what it had given up"
@@ -110,10 +109,3 @@ def test_a_judge_with_nothing_left_gets_what_another_has_not_begun(store: Store)
         for daemon, thread in zip(daemons, threads, strict=True):
             daemon.stop.set()
             thread.join(LIMIT_S)
-
-
-def until(happened: Callable[[], bool]) -> None:
-    ends = time.monotonic() + LIMIT_S
-    while not happened():
-        assert time.monotonic() < ends
-        time.sleep(0.01)

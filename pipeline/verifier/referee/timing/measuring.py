@@ -97,7 +97,7 @@ class Measuring:
 
     @property
     def pair_seconds(self) -> float:
-        """What the rounds of a pair of processes may take in all, whatever the candidate does."""
+        """The rounds of a pair of processes may take so long in all, whatever the candidate does."""
         return PAIR_CALLS * self.longest_call + PAIR_TIMES * self.subject.settings.most_seconds
 
     def pair(self, candidate: CandidateProcess, baseline: Contestant, number: int) -> bool:

@@ -290,7 +290,7 @@ class Stopwatch:
         self.filled: list[int] = []
         """The number of slots, each time that some were filled with inputs: for rounds, decoys and looks."""
         self.comparing_seconds = 0.0
-        """What it took so far to compare outputs."""
+        """Spent on comparing outputs so far."""
         self._trusted, self._outputs = trusted, TimedOutputs(subject)
         self._subject, self._slots = subject, subject.slots
         self._settings, self._device = subject.settings, subject.device
@@ -379,7 +379,7 @@ class Stopwatch:
             found.append(Alone(*self._block(self._baseline, slots, slots, watched)))
 
     def seconds_alone(self) -> float:
-        """What it takes to fill as many slots as any round had, and have the baseline make its block. The
+        """Seconds in which as many slots as any round had are filled, and the baseline makes its block. The
         candidate's process is gone."""
         slots, began = self._slots[: max(self.filled, default=1)], time.monotonic()
         for _ in range(ALONE_ROUNDS):

@@ -39,8 +39,7 @@ class Subject:
 
 
 class _Beside:
-    """What a place holds, beside what is known to be right. How near they are is looked at once, whatever
-    the floor."""
+    """A place's outputs beside the right ones. How near they are is looked at once, whatever the floor."""
 
     def __init__(self, place: SharedSlot, known: ReferenceOutputs) -> None:
         self.mine, self.known = place.outputs, known
