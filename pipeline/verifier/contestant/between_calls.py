@@ -86,12 +86,12 @@ mask(uint4* bytes, u64 blocks, u32 number, uint4 key) {
     permute(s);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      uint4 v = bytes[4 * at + i];
+      uint4 v = bytes[i * blocks + at];
       v.x ^= s[4 * i] + start[4 * i];
       v.y ^= s[4 * i + 1] + start[4 * i + 1];
       v.z ^= s[4 * i + 2] + start[4 * i + 2];
       v.w ^= s[4 * i + 3] + start[4 * i + 3];
-      bytes[4 * at + i] = v;
+      bytes[i * blocks + at] = v;
     }
   }
 }
@@ -196,6 +196,9 @@ _DIGESTED, _DIGESTS = 32 << 10, 1056
 _INPUT_BLOCKS = 2048
 """Most blocks that mask an input: each thread then has several of its 64 bytes."""
 
+_PAGES = 4
+"""Pages that stay pinned: those of both sides, and of a pair before. Pinning takes the driver's lock, which a
+process that comes up on another GPU of the host may hold for a tenth of a second."""
 _MAPPED = 2
 """CU_MEMHOSTREGISTER_DEVICEMAP."""
 
@@ -223,6 +226,7 @@ class _Kernels:
         driver = self._driver = ctypes.CDLL("libcuda.so.1")
         self._launch, self._stream = driver.cuLaunchKernel, functools.partial(_raw_stream, device.index or 0)
         self._module, self._functions = ctypes.c_void_p(), dict[str, ctypes.c_void_p]()
+        self._pages = dict[CallPage, int]()
         torch.empty(1, device=device)  # makes the context current
         _checked("cuModuleLoadData", driver.cuModuleLoadData(ctypes.byref(self._module), cubin))
 
@@ -237,8 +241,15 @@ class _Kernels:
         code = self._launch(function, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, None)
         _checked("cuLaunchKernel", code)
 
-    def pin(self, page: CallPage) -> int:
-        """Pins a page. Returns the device's address of it."""
+    def address_of(self, page: CallPage) -> int:
+        """The device's address of a page, which stays pinned until `_PAGES` others are."""
+        if page not in self._pages:
+            while len(self._pages) >= _PAGES:
+                self._unpin(next(iter(self._pages)))
+            self._pages[page] = self._pin(page)
+        return self._pages[page]
+
+    def _pin(self, page: CallPage) -> int:
         driver, address, of_device = self._driver, ctypes.c_void_p(page.address), ctypes.c_void_p()
         code = driver.cuMemHostRegister_v2(address, ctypes.c_size_t(page.nbytes), _MAPPED)
         _checked("cuMemHostRegister", code)
@@ -246,7 +257,8 @@ class _Kernels:
         _checked("cuMemHostGetDevicePointer", code)
         return of_device.value or 0
 
-    def unpin(self, page: CallPage) -> None:
+    def _unpin(self, page: CallPage) -> None:
+        del self._pages[page]
         _checked("cuMemHostUnregister", self._driver.cuMemHostUnregister(ctypes.c_void_p(page.address)))
 
 
@@ -317,12 +329,11 @@ class Release:
     @contextmanager
     def of(self, page: CallPage) -> Iterator[None]:
         """While it is entered, `go` writes to this page."""
-        self._page.value = self._kernels.pin(page)
+        self._page.value = self._kernels.address_of(page)
         try:
             yield
         finally:
             _synchronize(self._device)
-            self._kernels.unpin(page)
 
     def go(self, call: int, key: int) -> None:
         """Says that the inputs of the call with this number are readable, when what was queued is done.
@@ -353,7 +364,7 @@ class Digests:
 
     def listen(self, page: CallPage) -> None:
         """Keys come on this page, and digests are written to it."""
-        self._page.value = self._kernels.pin(page)
+        self._page.value = self._kernels.address_of(page)
 
     def fix(self, results: Sequence[torch.Tensor]) -> None:
         """Names the digest of the call's results. Waits for the device: what other streams still do must not

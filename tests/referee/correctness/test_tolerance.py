@@ -302,6 +302,19 @@ def test_rounding_is_surely_within(seed: int, dtype: torch.dtype, magnitude: int
     assert comparing.Nearness(torch.empty(0), torch.empty(0)).within(1e-4)
 
 
+@given(seeds, st.booleans())
+def test_errors_whose_largest_is_beyond_the_floor_are_surely_within_by_their_norm(
+    seed: int, own: bool
+) -> None:
+    """Of an honest kernel's millions of elements one is five times as far off as they are in norm."""
+    source = generator(seed)
+    native = torch.randn(100_000, generator=source)
+    far = 5e-5 * torch.randn(100_000, generator=source)
+    near = comparing.Nearness(native + far * (native if own else 1.0), native)
+    assert float(far.abs().max()) > 1.5e-4
+    assert near.within(1e-4)
+
+
 @given(seeds)
 def test_errors_in_proportion_are_surely_within_where_few_elements_are_large(seed: int) -> None:
     """As after a softmax, whose largest elements are a hundred times the root mean square."""

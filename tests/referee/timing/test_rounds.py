@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from kernelproof.types import Measurement
+from kernelproof.verifier.referee.timing.clock import Round
+from kernelproof.verifier.referee.timing.rounds import Blocks
 from kernelproof.verifier.referee.timing.stopping import StoppingRule
 from kernelproof.verifier.workers.shared_memory import MAX_SLOTS
 from tests.referee.court import Court
@@ -55,3 +58,14 @@ def test_time_that_is_wasted_in_decoys_leaves_no_fewer_rounds(court: Court, tmp_
     """A decoy's times do not count, and its inputs are easily told: there it costs nothing to idle."""
     problem = PROBLEM.replace("0.5", "0").replace("1000", "1000000")
     assert len(measured(problem, 0.4, court, tmp_path, IDLES_IN_DECOYS).calls) >= StoppingRule.min_rounds
+
+
+def test_a_share_of_the_usual_calls_is_one_of_short_blocks_too() -> None:
+    """Rigor `quick` makes its rounds of half the calls on a GPU."""
+    for ms, usual in ((20.0, 3), (1.0, MAX_SLOTS), (0.1, 80)):
+        whole, half = Blocks(96, 60.0, Random(1)), Blocks(96, 60.0, Random(1), share=0.5)
+        last = Round("BC", [ms], [ms], ms, ms)
+        assert whole.wanted(last) == usual
+        assert half.wanted(last) == max(3, usual // 2)
+        half.hold(half.wanted(last))
+        assert half.most == half.wanted(last) > half.counts[0]

@@ -22,6 +22,8 @@ from kernelproof.verifier.referee.correctness.tolerance import (
 
 SURE_SHARE = 0.9
 """A share of the floor. A look in float32 errs by far less than the rest."""
+_SQUARED_LEAST = 1e4
+"""Errors are known by their squares down to so many times the square root of the least number."""
 CHUNK = 1 << 25
 """Elements widened to float64 at a time: comparing needs at most about 1 GiB beside the tensors."""
 _MOST = float(torch.finfo(torch.float64).max)
@@ -109,15 +111,23 @@ def measured(flat: torch.Tensor, exact: torch.Tensor, shape: torch.Size) -> Yard
     finite = 0
     for start in range(0, flat.numel(), CHUNK):
         sure = exact[start : start + CHUNK].double()
-        usable = torch.isfinite(sure)
-        finite += int(usable.sum())
-        sure = sure.masked_fill(~usable, 0.0)
-        truth_squared += float(sure.square().sum())
-        if exact is not flat and sure.numel():
+        squared, usable = _squared(sure), None
+        if math.isfinite(squared):
+            finite += sure.numel()
+        else:
+            usable = torch.isfinite(sure)
+            finite += int(usable.sum())
+            sure = sure.masked_fill(~usable, 0.0)
+            squared = _squared(sure)
+        truth_squared += squared
+        if exact is not flat:
             error = flat[start : start + CHUNK].double() - sure  # not in place: float64 is not copied
-            error = error.masked_fill_(~usable, 0.0).nan_to_num_(0.0, 0.0, 0.0)
-            error_squared += float(error.square().sum())
-            largest = max(largest, float(error.abs_().max()))
+            squared = _squared(error)
+            if usable is not None or not math.isfinite(squared):
+                error = error if usable is None else error.masked_fill_(~usable, 0.0)
+                squared = _squared(error.nan_to_num_(0.0, 0.0, 0.0))
+            error_squared += squared
+            largest = max(largest, _largest(error))
     if truth_squared == 0.0:
         truth_squared = VANISHING**2 * max(finite, 1)
     return Yardstick(
@@ -130,6 +140,16 @@ def measured(flat: torch.Tensor, exact: torch.Tensor, shape: torch.Size) -> Yard
         rms=math.sqrt(truth_squared / max(finite, 1)),
         all_finite=finite == flat.numel(),
     )
+
+
+def _squared(values: torch.Tensor) -> float:
+    """The sum of the squares, without a copy; not finite where an element is not."""
+    return float(torch.dot(values, values))
+
+
+def _largest(values: torch.Tensor) -> float:
+    """The largest size of an element, without a copy."""
+    return float(torch.stack(torch.aminmax(values)).abs().max())
 
 
 def compare(
@@ -214,13 +234,9 @@ class Nearness:
         self._mine, self._sure = candidate, native
 
     def within(self, floor: float) -> bool:
-        """Whether `compare_with(yardstick(native, None), candidate, floor=floor)` surely finds nothing wrong.
-
-        First: no element is further off than `floor` times the root mean square (rms) of all. Then neither is
-        the norm, and every element is well within its own bound. Else: none is further off than
-        `floor / sqrt(2)` times its own size, or the rms if that is more. The squares of these bounds sum to
-        at most `floor**2 / 2` times the sum of all elements' squares and of as many times rms squared, which
-        are equal: so the norm is within `floor` again. False says nothing.
+        """Whether `compare_with(yardstick(native, None), candidate, floor=floor)` surely finds nothing wrong:
+        in norm, and by the largest error beside the root mean square (rms), or where that is beyond an
+        element's bound, beside each element's own size. False says nothing.
         """
         mine, sure, allowed = self._mine, self._sure, SURE_SHARE * floor
         if mine.shape != sure.shape or mine.dtype != sure.dtype:
@@ -229,29 +245,43 @@ class Nearness:
             return torch.equal(mine, sure)
         if not sure.numel():
             return True
-        rms, largest = self._by_rms
-        if not math.isfinite(rms) or largest <= allowed * rms:
-            return math.isfinite(rms)
-        return self._by_size <= allowed / math.sqrt(2)
+        known, error, largest = self._norms
+        if not (math.isfinite(known) and error <= allowed * known):
+            return False
+        if largest == 0.0:
+            return True
+        if allowed * self._rms < _SQUARED_LEAST * math.sqrt(torch.finfo(self._wide).tiny):
+            return False  # squares of errors may have vanished
+        most = ELEMENT_MULTIPLE * allowed
+        return largest <= most * self._rms or self._by_size <= most
 
     @functools.cached_property
-    def _by_rms(self) -> tuple[float, float]:
-        """The rms, and the largest error. A device is waited for once."""
-        looked = [(torch.linalg.vector_norm(known), *torch.aminmax(error)) for known, error in self._parts()]
-        found = torch.stack(list(itertools.chain(*looked))).cpu().double().view(-1, 3)
-        return float(found[:, 0].norm()) / math.sqrt(self._sure.numel()), float(found[:, 1:].abs().max())
+    def _norms(self) -> tuple[float, float, float]:
+        """Of the native result and of the error; the largest error. A device is waited for once."""
+        norm = torch.linalg.vector_norm
+        looked = [(norm(known), norm(error), *torch.aminmax(error)) for known, error in self._parts()]
+        found = torch.stack(list(itertools.chain(*looked))).cpu().double().view(-1, 4)
+        return float(found[:, 0].norm()), float(found[:, 1].norm()), float(found[:, 2:].abs().max())
+
+    @property
+    def _rms(self) -> float:
+        return self._norms[0] / math.sqrt(self._sure.numel())
 
     @functools.cached_property
     def _by_size(self) -> float:
         """The largest error in proportion to the element's own size, or the rms if that is more."""
-        rms, _ = self._by_rms
-        looked = [torch.aminmax(error.div_(known.abs().clamp_(min=rms))) for known, error in self._parts()]
+        parts, rms = self._parts(), self._rms
+        looked = [torch.aminmax(error.div_(known.abs().clamp_(min=rms))) for known, error in parts]
         return float(torch.stack(list(itertools.chain(*looked))).cpu().abs().max())
+
+    @property
+    def _wide(self) -> torch.dtype:
+        """What is computed in."""
+        return self._sure.dtype if self._sure.element_size() >= 4 else torch.float32
 
     def _parts(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """The native result and the error, CHUNK elements at a time."""
-        mine, sure = self._mine.reshape(-1), self._sure.reshape(-1)
-        wide = sure.dtype if sure.element_size() >= 4 else torch.float32
+        mine, sure, wide = self._mine.reshape(-1), self._sure.reshape(-1), self._wide
         for start in range(0, sure.numel(), CHUNK):
             known = sure[start : start + CHUNK].to(wide)
             yield known, mine[start : start + CHUNK].to(wide) - known
@@ -285,8 +315,14 @@ class _Worst:
     ) -> None:
         """Takes one chunk: candidate and truth in float64, flat; `start` is its first element's index."""
         error = (part - sure).abs_()
-        squared = float(error.square().sum())
+        squared = _squared(error)
         scale = sure.abs().clamp_(min=stick.rms)
+        if stick.all_finite and math.isfinite(squared) and stick.noise is moved is None:
+            most = float((error / scale).max())
+            if most <= relative:  # every bound is at least that
+                self.max_rel, self.max_abs = max(self.max_rel, most), max(self.max_abs, float(error.max()))
+                self.error_squared += squared
+                return
         bound = (scale * relative).clamp_(min=max(stick.multiple * stick.reference_max, stick.slack))
         if stick.extra is not None:
             widest = (scale * (ELEMENT_MULTIPLE * stick.extra.floor)).clamp_(max=stick.extra.largest)
@@ -301,12 +337,10 @@ class _Worst:
             bad = error > bound
         else:
             bad = self._careful(part, sure, error, bound)
-            error.nan_to_num_(0.0, 0.0, 0.0)
-            squared = float(error.square().sum())
+            squared = _squared(error.nan_to_num_(0.0, 0.0, 0.0))
         self.max_abs = max(self.max_abs, float(error.max()))
         if loose is not None:
-            error.masked_fill_(loose & ~bad, 0.0)
-            squared = float(error.square().sum())
+            squared = _squared(error.masked_fill_(loose & ~bad, 0.0))
         self.error_squared += squared
         self.wrong += int(bad.sum())
         self.max_rel = max(self.max_rel, float(error.div_(scale).nan_to_num_(0.0, 0.0, 0.0).max()))

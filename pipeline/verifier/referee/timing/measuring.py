@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from kernelproof.hashing import sha256_text
-from kernelproof.types import Ceilings, Measurement, Problem, Replayed, Roofline, VerifySettings
+from kernelproof.types import Ceilings, Measurement, Problem, Replayed, Rigor, Roofline, VerifySettings
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.contestant import loop
 from kernelproof.verifier.contestant.loop import outputs_of
@@ -471,7 +471,9 @@ def aa_spread(settings: VerifySettings, device: torch.device, pool: WarmPool) ->
 
 def _aa_pair(settings: VerifySettings, device: torch.device, pool: WarmPool) -> float:
     problem = _aa_problem(16384 if device.type == "cuda" else 256)
-    settings = settings.model_copy(update={"size": "full", "measure_seconds": AA_SECONDS, "bar": None})
+    settings = settings.model_copy(
+        update={"size": "full", "rigor": Rigor.STANDARD, "measure_seconds": AA_SECONDS, "bar": None}
+    )
     configure_torch(settings.threads, tf32=settings.numerics == "tf32")
     loaded, memory = LoadedProblem(problem, "full"), SharedMemory(device)
     first = sides.start(pool, sides.no_builds, settings, device)
