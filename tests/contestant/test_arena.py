@@ -20,6 +20,7 @@ from kernelproof.verifier.contestant.wire import WireError
 from kernelproof.verifier.referee.sides import CANDIDATE_ARENAS
 from kernelproof.verifier.workers.shared_memory import (
     BASELINE_SLOT_ARENAS,
+    LEAST_PLACES,
     POISON,
     SharedMemory,
     lay_out,
@@ -28,6 +29,7 @@ from kernelproof.verifier.workers.shared_memory import (
     share_weights,
     slot_bytes,
     slots_that_fit,
+    spare_places,
 )
 
 CPU = torch.device("cpu")
@@ -266,6 +268,24 @@ def test_there_is_always_a_slot_and_never_too_many(bytes_each: int) -> None:
     assert 1 <= count <= 16
     assert count == 1 or count * bytes_each <= 2 << 30
     assert slots_that_fit(bytes_each, CPU, 1 << 50) >= count
+
+
+@given(st.integers(1, 16), st.integers(0, 40))
+def test_few_slots_have_further_places_for_results_where_memory_allows(count: int, power: int) -> None:
+    result = torch.empty(1).expand(1 << power)
+    found = spare_places(count, [torch.zeros(1)], [result])
+    assert found == max(0, LEAST_PLACES - count) or power > 28
+    assert 0 <= found <= LEAST_PLACES
+    assert power < 38 or found == 0
+
+
+def test_spare_places_have_the_inputs_of_the_first_slot() -> None:
+    memory = SharedMemory(CPU)
+    slots = lay_out(memory, [torch.randn(8)], [torch.zeros(8)], 2, spare=2)
+    for side in (slots, [slot.baseline for slot in slots]):
+        assert len({each.outputs[0].data_ptr() for each in side}) == 4
+        inputs = [each.views[0].data_ptr() for each in side]
+        assert inputs[0] == inputs[2] == inputs[3] != inputs[1]
 
 
 def test_bits_are_compared_not_values() -> None:

@@ -76,6 +76,8 @@ class Session:
     model: torch.nn.Module
     """The reference, on the device."""
     slots: list[SharedSlot]
+    spare: list[SharedSlot]
+    """Further places for results, where there are few slots."""
     form: loop.OutputMeta
     """The form of the reference's result."""
     aliased: frozenset[int]

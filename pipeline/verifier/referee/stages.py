@@ -47,6 +47,7 @@ from kernelproof.verifier.workers.shared_memory import (
     share_weights,
     slot_bytes,
     slots_that_fit,
+    spare_places,
 )
 
 LEAST_SECONDS, TIMES = {"cuda": 5.0, "cpu": 10.0}, 300.0
@@ -185,7 +186,9 @@ def _lay_out(session: Session) -> None:
         count = slots_that_fit(bytes_each, device)
     del sample
     count = count if measured(session) else min(count, UNTIMED_SLOTS)
-    session.slots = lay_out(session.memory, arguments, outputs, count)
+    spare = spare_places(count, arguments, outputs) if measured(session) and not session.on_gpu else 0
+    laid = lay_out(session.memory, arguments, outputs, count, spare=spare)
+    session.slots, session.spare = laid[:count], laid[count:]
     del outputs
     if not same_bits(arguments, session.loaded.draw(ledger.seeds["layout"], device)):
         why = "its forward changes its inputs, or get_inputs depends on more than the seed"
@@ -298,6 +301,7 @@ def settling(session: Session) -> None:
         session.trials.reference_error,
         session.aliased,
         session.trials.passed_variants,
+        session.spare,
     )
     session.measuring = Measuring(
         subject,

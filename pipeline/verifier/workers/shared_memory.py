@@ -26,6 +26,8 @@ MEMORY_SHARE = 0.35
 """Most of the free memory (of the device, or of the host) that slots may take."""
 CPU_BUDGET = 2 << 30
 """Bytes: most that slots may take on a CPU, whatever is free."""
+LEAST_PLACES = 4
+"""Places for the results of a call, from which the referee chooses, however few slots there are."""
 
 
 @dataclass
@@ -237,6 +239,15 @@ def slots_that_fit(bytes_each: int, device: torch.device, coming: int = 0) -> in
     return max(1, min(most, memory_budget(device, coming) // max(bytes_each, 1)))
 
 
+def spare_places(count: int, arguments: list[Any], outputs: Sequence[torch.Tensor]) -> int:
+    """How many places for results so few slots should have beside their own, on a CPU: the copy to a place
+    that is known may be left out there while the clock runs. They may take half of the memory that is left.
+    """
+    each = 2 * sum(_dense_bytes(t) for t in outputs)
+    left = free_bytes(torch.device("cpu")) - count * slot_bytes(arguments, outputs)
+    return max(0, min(LEAST_PLACES - count, left // 2 // max(each, 1)))
+
+
 def memory_budget(device: torch.device, coming: int = 0) -> int:
     """Bytes that slots may take."""
     budget = int((free_bytes(device) + coming) * MEMORY_SHARE)
@@ -260,26 +271,30 @@ def lay_out(
     shift: int = 0,
     margin: int = 0,
     both: bool = True,
+    spare: int = 0,
 ) -> list[SharedSlot]:
     """`count` slots for inputs like `arguments` and outputs like `outputs`, each at addresses of its own.
 
     Inputs keep the strides they were drawn with; output places are contiguous. `prefix` names the arenas
     apart from others'; `shift` moves inputs that many elements off their aligned places; `margin`: at least
     so many bytes, a multiple of ALIGNMENT, lie before and after each input; `both`: whether the baseline has
-    a part in them.
+    a part in them. `spare`: so many more come last that have output places only, and the first one's inputs.
     """
     inputs, dense = [_layable(t) for t in tensors(arguments)], [_dense(t) for t in outputs]
     input_bytes = sum(_room(t, shift, margin) for t in inputs)
     output_bytes = sum(_dense_bytes(t) for t in outputs)
     sides = [
-        (memory.arena(prefix + ins, input_bytes * count), memory.arena(prefix + outs, output_bytes * count))
+        (
+            memory.arena(prefix + ins, input_bytes * count),
+            memory.arena(prefix + outs, output_bytes * (count + spare)),
+        )
         for ins, outs in (SLOT_ARENAS, BASELINE_SLOT_ARENAS)[: 2 if both else 1]
     ]
     slots = []
-    for index in range(count):
-        placed = []
+    for index in range(count + spare):
+        placed, has_inputs = [], index < count
         for ins, outs in sides:
-            in_specs = tuple(_specs(inputs, ins.name, index * input_bytes, shift, margin))
+            in_specs = tuple(_specs(inputs, ins.name, has_inputs * index * input_bytes, shift, margin))
             out_specs = tuple(_specs(dense, outs.name, index * output_bytes))
             views, places = tuple(map(ins.view, in_specs)), tuple(map(outs.view, out_specs))
             placed.append((in_specs, views, out_specs, places))

@@ -405,12 +405,16 @@ class Stopwatch:
         if self._blocks.most > FIRST_CALLS:  # maps the slots, and finds memory for as many results
             self._round(Timed(), self._blocks.most, ORDERS[0], session)
 
+    def _places(self, count: int) -> list[SharedSlot]:
+        """Whose places the results of so many calls go to."""
+        return self._random.sample([*self._slots, *self._subject.spare], count)
+
     def _draw(self) -> list[Any]:
         return self._subject.oracle.loaded.draw(self._subject.next_seed(), self._device)
 
     def _round(self, timed: Timed, count: int, order: str, session: int) -> Round:
         slots = self._random.sample(list(self._slots), count)
-        places = self._random.sample(list(self._slots), count)  # whose outputs' places the results go to
+        places = self._places(count)
         self._candidate.pause()  # what it could compute from inputs before its turn would cost no time
         self._baseline.pause()
         watched = self._fill(slots, places, [self._draw] * count)
@@ -456,7 +460,7 @@ class Stopwatch:
         """A block of the candidate's alone on these draws: its slots, its places and what is watched. `how`:
         as `_block` has it."""
         slots = self._random.sample(list(self._slots), len(draws))
-        places = self._random.sample(list(self._slots), len(draws))
+        places = self._places(len(draws))
         self._candidate.pause()
         self._baseline.pause()
         watched = self._fill(slots, places, draws)

@@ -31,6 +31,8 @@ class Subject:
     """Numbers of the input tensors in which the reference's own result lies: they outlive the call."""
     variants: Sequence[Variant] = ()
     """Those that the candidate was right on in the trials."""
+    spare: Sequence[SharedSlot] = ()
+    """Further places for results, where there are few slots."""
 
     @property
     def seeded(self) -> bool:
