@@ -22,7 +22,7 @@ import torch
 from torch.nn.modules.batchnorm import _NormBase
 
 from kernelproof.types import Flag, VerifySettings
-from kernelproof.verifier.referee.correctness.comparing import CHUNK
+from kernelproof.verifier.referee.correctness.comparing import chunks
 from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import mapped
 from kernelproof.verifier.referee.inputs.structure import sampled
@@ -123,9 +123,9 @@ def _follows(mine: torch.Tensor, reference: torch.Tensor, initial: torch.Tensor)
     if not reference.is_floating_point() or not bool(torch.isfinite(reference).all()):
         return same_bits(mine, reference)
     error = step = size = 0.0
-    for start in range(0, reference.numel(), CHUNK):
-        here = slice(start, start + CHUNK)
-        found, wide, before = (t.reshape(-1)[here].double() for t in (mine, reference, initial))
+    flat = mine.reshape(-1), reference.reshape(-1), initial.reshape(-1)
+    for here in chunks(flat[0]):
+        found, wide, before = (t[here].double() for t in flat)
         error += float((found - wide).square().sum())
         step += float((wide - before).square().sum())
         size += float(wide.square().sum())

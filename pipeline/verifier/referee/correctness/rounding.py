@@ -33,6 +33,7 @@ from kernelproof.verifier.contestant.loop import outputs_of
 from kernelproof.verifier.referee.correctness.comparing import (
     CHUNK,
     Yardstick,
+    chunks,
     compare_with,
     measured,
     yardstick,
@@ -81,8 +82,8 @@ def loosened(stick: Yardstick, far: torch.Tensor) -> Yardstick:
     `far`: flat, float64.
     """
     noise = far.clone()
-    for start in range(0, noise.numel(), CHUNK):
-        sure, part = stick.exact[start : start + CHUNK].double(), noise[start : start + CHUNK]
+    for where in chunks(noise):
+        sure, part = stick.exact[where].double(), noise[where]
         bound = sure.abs().clamp_(min=stick.rms) * (ELEMENT_MULTIPLE * norm_floor(stick.native.dtype))
         part.masked_fill_(~(part > bound), 0.0)
     return replace(stick, noise=noise)
