@@ -149,13 +149,14 @@ class JobQueue(HasDatabase):
     @read_transaction
     def surplus(self, session: Session, owner: str, capabilities: WorkerCapabilities) -> int:
         """How many of its jobs a daemon should give up: those beyond its fair share, when none waits and
-        another daemon has none."""
+        another daemon has at most one left. That one gets them before it is done."""
         daemons = _daemons(session, owner, capabilities, clock(session))
         if daemons == 1 or any(_counted(session, state, name, 1) for state, name in capabilities.accepts):
             return 0
-        held = _leased_by_owner(session, capabilities)
-        share = -(-sum(held.values()) // daemons)
-        return max(0, held.get(owner, 0) - share) if len(held) < daemons else 0
+        others = _leased_by_owner(session, capabilities)
+        share, mine = -(-sum(others.values()) // daemons), others.pop(owner, 0)
+        least = min(others.values(), default=0) if len(others) >= daemons - 1 else 0
+        return max(0, mine - share) if least <= 1 else 0
 
     def renew(self, owner: str, held: Mapping[str, int], lease_s: float = LEASE_S) -> set[str]:
         """Renews a daemon's leases on `held` (id to token), and returns the ids that it has lost."""

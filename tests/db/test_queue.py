@@ -376,6 +376,10 @@ def test_one_gives_up_what_is_beyond_its_share_when_another_has_none_left(store:
     sent(store, 1)
     assert queue.surplus("a", WORKER) == 0, "one waits, which is the other one's"
     assert took(store, "b") == 1
+    assert queue.surplus("a", WORKER) == 2, "it gets more before its last one is over"
+    assert queue.surplus("b", WORKER) == 0
+    sent(store, 1)
+    assert took(store, "b") == 1
     assert queue.surplus("a", WORKER) == 0, "the other one has work"
 
 

@@ -34,6 +34,7 @@ class UntilStopped:
     begun: defaultdict[str, threading.Event] = field(default_factory=lambda: defaultdict(threading.Event))
     """By the evaluation's id."""
     stopped: defaultdict[str, threading.Event] = field(default_factory=lambda: defaultdict(threading.Event))
+    closed: bool = False
 
     def goes_on(self, *, begun: bool) -> bool:
         return True
@@ -41,12 +42,12 @@ class UntilStopped:
     def do(self, job: LeasedJob, stop: Stop) -> bool | None:
         with stop.by(self.stopped[job.id].set):
             self.begun[job.id].set()
-            self.stopped[job.id].wait()
+            while not (self.closed or self.stopped[job.id].wait(0.01)):
+                pass
         return None
 
     def close(self) -> None:
-        for each in list(self.stopped.values()):
-            each.set()
+        self.closed = True  # for those, too, that have not begun yet
 
 
 def test_what_is_cancelled_is_stopped_and_its_place_is_free_again(store: Store) -> None:
@@ -109,3 +110,4 @@ def test_a_judge_with_nothing_left_gets_what_another_has_not_begun(store: Store)
         for daemon, thread in zip(daemons, threads, strict=True):
             daemon.stop.set()
             thread.join(LIMIT_S)
+    assert not any(thread.is_alive() for thread in threads)
