@@ -273,10 +273,10 @@ def test_there_is_always_a_slot_and_never_too_many(bytes_each: int) -> None:
 @given(st.integers(1, 16), st.integers(0, 40))
 def test_few_slots_have_further_places_for_results_where_memory_allows(count: int, power: int) -> None:
     result = torch.empty(1).expand(1 << power)
-    found = spare_places(count, [torch.zeros(1)], [result])
-    assert found == max(0, LEAST_PLACES - count) or power > 28
-    assert 0 <= found <= LEAST_PLACES
-    assert power < 38 or found == 0
+    spare = spare_places(count, slot_bytes([torch.zeros(1)], [result]), [result])
+    assert spare == max(0, LEAST_PLACES - count) or power > 28
+    assert 0 <= spare <= LEAST_PLACES
+    assert power < 38 or spare == 0
 
 
 def test_spare_places_have_the_inputs_of_the_first_slot() -> None:

@@ -244,7 +244,7 @@ class _Kernels:
     def address_of(self, page: CallPage) -> int:
         """The device's address of a page, which stays pinned until `_PAGES` others are."""
         if page not in self._pages:
-            while len(self._pages) >= _PAGES:
+            if len(self._pages) == _PAGES:
                 self._unpin(next(iter(self._pages)))
             self._pages[page] = self._pin(page)
         return self._pages[page]

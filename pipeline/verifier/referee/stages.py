@@ -186,7 +186,7 @@ def _lay_out(session: Session) -> None:
         count = slots_that_fit(bytes_each, device)
     del sample
     count = count if measured(session) else min(count, UNTIMED_SLOTS)
-    spare = spare_places(count, arguments, outputs) if measured(session) and not session.on_gpu else 0
+    spare = spare_places(count, bytes_each, outputs) if measured(session) and not session.on_gpu else 0
     laid = lay_out(session.memory, arguments, outputs, count, spare=spare)
     session.slots, session.spare = laid[:count], laid[count:]
     del outputs

@@ -239,12 +239,12 @@ def slots_that_fit(bytes_each: int, device: torch.device, coming: int = 0) -> in
     return max(1, min(most, memory_budget(device, coming) // max(bytes_each, 1)))
 
 
-def spare_places(count: int, arguments: list[Any], outputs: Sequence[torch.Tensor]) -> int:
-    """How many places for results so few slots should have beside their own, on a CPU: the copy to a place
-    that is known may be left out there while the clock runs. They may take half of the memory that is left.
-    """
+def spare_places(count: int, bytes_each: int, outputs: Sequence[torch.Tensor]) -> int:
+    """How many places for results so few slots of so many bytes should have beside their own, on a CPU: the
+    copy to a place that is known may be left out there while the clock runs. They may take half of the memory
+    that is left."""
     each = 2 * sum(_dense_bytes(t) for t in outputs)
-    left = free_bytes(torch.device("cpu")) - count * slot_bytes(arguments, outputs)
+    left = free_bytes(torch.device("cpu")) - count * bytes_each
     return max(0, min(LEAST_PLACES - count, left // 2 // max(each, 1)))
 
 
@@ -292,9 +292,9 @@ def lay_out(
     ]
     slots = []
     for index in range(count + spare):
-        placed, has_inputs = [], index < count
+        placed, inputs_at = [], index * input_bytes if index < count else 0
         for ins, outs in sides:
-            in_specs = tuple(_specs(inputs, ins.name, has_inputs * index * input_bytes, shift, margin))
+            in_specs = tuple(_specs(inputs, ins.name, inputs_at, shift, margin))
             out_specs = tuple(_specs(dense, outs.name, index * output_bytes))
             views, places = tuple(map(ins.view, in_specs)), tuple(map(outs.view, out_specs))
             placed.append((in_specs, views, out_specs, places))

@@ -22,7 +22,7 @@ import torch
 from torch.nn.modules.batchnorm import _NormBase
 
 from kernelproof.types import Flag, VerifySettings
-from kernelproof.verifier.referee.correctness.comparing import chunks
+from kernelproof.verifier.referee.correctness.comparing import chunks, squared_norm
 from kernelproof.verifier.referee.correctness.oracle import Oracle
 from kernelproof.verifier.referee.inputs.problem import mapped
 from kernelproof.verifier.referee.inputs.structure import sampled
@@ -125,10 +125,10 @@ def _follows(mine: torch.Tensor, reference: torch.Tensor, initial: torch.Tensor)
     error = step = size = 0.0
     flat = mine.reshape(-1), reference.reshape(-1), initial.reshape(-1)
     for here in chunks(flat[0]):
-        found, wide, before = (t[here].double() for t in flat)
-        error += float((found - wide).square().sum())
-        step += float((wide - before).square().sum())
-        size += float(wide.square().sum())
+        own, wide, before = (t[here].double() for t in flat)
+        error += squared_norm(own - wide)
+        step += squared_norm(wide - before)
+        size += squared_norm(wide)
     rounding = ROUNDINGS * torch.finfo(reference.dtype).eps * math.sqrt(size)
     return math.sqrt(error) <= max(STEP_SHARE * math.sqrt(step), rounding)
 

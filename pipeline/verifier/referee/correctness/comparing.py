@@ -112,21 +112,21 @@ def measured(flat: torch.Tensor, exact: torch.Tensor, shape: torch.Size) -> Yard
     finite = 0
     for part in chunks(flat):
         sure = exact[part].double()
-        squared, usable = _squared(sure), None
+        squared, usable = squared_norm(sure), None
         if math.isfinite(squared):
             finite += sure.numel()
         else:
             usable = torch.isfinite(sure)
             finite += int(usable.sum())
             sure = sure.masked_fill(~usable, 0.0)
-            squared = _squared(sure)
+            squared = squared_norm(sure)
         truth_squared += squared
         if exact is not flat:
             error = flat[part].double() - sure  # not in place: float64 is not copied
-            squared = _squared(error)
+            squared = squared_norm(error)
             if usable is not None or not math.isfinite(squared):
                 error = error if usable is None else error.masked_fill_(~usable, 0.0)
-                squared = _squared(error.nan_to_num_(0.0, 0.0, 0.0))
+                squared = squared_norm(error.nan_to_num_(0.0, 0.0, 0.0))
             error_squared += squared
             largest = max(largest, _largest(error))
     if truth_squared == 0.0:
@@ -149,7 +149,7 @@ def chunks(flat: torch.Tensor) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, flat.numel(), step))
 
 
-def _squared(values: torch.Tensor) -> float:
+def squared_norm(values: torch.Tensor) -> float:
     """The sum of the squares, without a copy; not finite where an element is not."""
     return float(torch.dot(values, values))
 
@@ -283,7 +283,7 @@ class Nearness:
 
     @property
     def _wide(self) -> torch.dtype:
-        """What is computed in."""
+        """The look computes in this dtype."""
         return self._sure.dtype if self._sure.element_size() >= 4 else torch.float32
 
     def _parts(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
@@ -322,7 +322,7 @@ class _Worst:
     ) -> None:
         """Takes one chunk: candidate and truth in float64, flat; `start` is its first element's index."""
         error = (part - sure).abs_()
-        squared = _squared(error)
+        squared = squared_norm(error)
         scale = sure.abs().clamp_(min=stick.rms)
         if stick.all_finite and math.isfinite(squared) and stick.noise is moved is None:
             most = float((error / scale).max())
@@ -344,10 +344,10 @@ class _Worst:
             bad = error > bound
         else:
             bad = self._careful(part, sure, error, bound)
-            squared = _squared(error.nan_to_num_(0.0, 0.0, 0.0))
+            squared = squared_norm(error.nan_to_num_(0.0, 0.0, 0.0))
         self.max_abs = max(self.max_abs, float(error.max()))
         if loose is not None:
-            squared = _squared(error.masked_fill_(loose & ~bad, 0.0))
+            squared = squared_norm(error.masked_fill_(loose & ~bad, 0.0))
         self.error_squared += squared
         self.wrong += int(bad.sum())
         self.max_rel = max(self.max_rel, float(error.div_(scale).nan_to_num_(0.0, 0.0, 0.0).max()))

@@ -82,9 +82,9 @@ class Blocks:
         `source` chooses, in secret. `share`: of the usual calls.
         """
         self._slots, self._longest_ms, self._random = slots, longest_ms, source
-        self._usual, self._short_ms = math.ceil(share * MAX_SLOTS), share * SHORT_BLOCK_MS
+        self._usual, self._short_ms = min(math.ceil(share * MAX_SLOTS), slots), share * SHORT_BLOCK_MS
         self._planned: list[tuple[int, str]] = []
-        self.counts: tuple[int, int] = (1, min(self._usual, slots))
+        self.counts: tuple[int, int] = (1, self._usual)
         """The smaller number of calls and the greater."""
 
     @property
@@ -113,12 +113,11 @@ class Blocks:
 
     def wanted(self, last: Round) -> int:
         """How many calls a block should hold, by the times in this round."""
-        usual = min(self._usual, self._slots)
         if any(map(math.isnan, (*last.baseline, *last.candidate))):  # a time was impossible
-            return usual
+            return self._usual
         baseline, candidate = min(last.baseline), min(last.candidate)
         slowest = max(baseline, candidate)
-        count = min(self._slots, max(usual, math.ceil(self._short_ms / slowest)))
+        count = min(self._slots, max(self._usual, math.ceil(self._short_ms / slowest)))
         fewest = FEWEST_CALLS if baseline > FAR_SLOWER * candidate else FEWEST_CALLS - 1
         return max(min(fewest, count), min(count, math.ceil(self._longest_ms / slowest)))
 
