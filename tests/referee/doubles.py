@@ -12,8 +12,9 @@ import socket
 import threading
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -158,6 +159,21 @@ def drawing_alone(work: Callable[..., Any]) -> Callable[..., Any]:
             return work(*arguments, **named)
 
     return alone
+
+
+@contextlib.contextmanager
+def apart(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Scratch directories, locks and the working directory of runners lie in `folder`, and no scratch is left
+    there afterwards."""
+    for name in ("tmp", "locks", "work"):
+        (folder / name).mkdir()
+    patch.setenv("TMPDIR", str(folder / "tmp"))
+    patch.setattr("tempfile.tempdir", None)
+    patch.setenv("KERNELPROOF_LOCKS", str(folder / "locks"))
+    patch.chdir(folder / "work")
+    share_the_generator(patch)
+    yield
+    assert list((folder / "tmp").glob("kernelproof-*")) == []
 
 
 def share_the_generator(patch: pytest.MonkeyPatch) -> None:

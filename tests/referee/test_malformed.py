@@ -38,7 +38,7 @@ from kernelproof.verifier.referee.verdict import verify
 from kernelproof.verifier.status_rules import Ended
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed, ContestantGone
 from tests.referee.court import Court
-from tests.referee.doubles import serve_sabotaged, share_the_generator, start_doubles
+from tests.referee.doubles import apart, serve_sabotaged, start_doubles
 from tests.referee.garbage import LEAF, Change, bent, broken, changes, encoded, frame, messages
 
 HERE = Path(__file__).parent / "sabotaged"
@@ -59,17 +59,9 @@ def examples(count: int) -> settings:
 
 
 @pytest.fixture(autouse=True)
-def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Scratch directories, locks and the working directory of runners are the test's own."""
-    for name in ("tmp", "locks", "work"):
-        (tmp_path / name).mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setenv("KERNELPROOF_LOCKS", str(tmp_path / "locks"))
-    monkeypatch.chdir(tmp_path / "work")
-    share_the_generator(monkeypatch)
-    yield
-    assert list((tmp_path / "tmp").glob("kernelproof-*")) == []
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with apart(tmp_path, monkeypatch):
+        yield
 
 
 def refuse(request: BuildRequest) -> Build:

@@ -25,7 +25,7 @@ from kernelproof.verifier.referee.timing import measuring
 from kernelproof.verifier.referee.timing.timed_outputs import TimedOutputs
 from kernelproof.verifier.referee.verdict import verify
 from kernelproof.verifier.workers.client import Contestant
-from tests.referee.doubles import serve_sabotaged, share_the_generator, start_doubles
+from tests.referee.doubles import apart, serve_sabotaged, start_doubles
 
 HERE = Path(__file__).parents[1] / "sabotaged"
 HONEST = (HERE / "honest.py").read_text()
@@ -61,12 +61,6 @@ class Device:
 
 @pytest.fixture
 def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
-    for name in ("tmp", "locks", "work"):
-        (tmp_path / name).mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setenv("KERNELPROOF_LOCKS", str(tmp_path / "locks"))
-    monkeypatch.chdir(tmp_path / "work")
-    share_the_generator(monkeypatch)
     start_doubles(monkeypatch, serve)
     found, ask = Device(), Contestant.ask
 
@@ -77,8 +71,8 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
 
     monkeypatch.setattr(Contestant, "ask", asked)
     monkeypatch.setattr(sides, "settled", found.settled)
-    yield found
-    assert list((tmp_path / "tmp").glob("kernelproof-*")) == []
+    with apart(tmp_path, monkeypatch):
+        yield found
 
 
 def serve(sock: socket.socket) -> None:

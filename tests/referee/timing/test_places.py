@@ -20,7 +20,7 @@ from kernelproof.verifier.referee.session import Tools, WarmState
 from kernelproof.verifier.referee.verdict import verify
 from kernelproof.verifier.workers import shared_memory
 from kernelproof.verifier.workers.shared_memory import LEAST_PLACES, SharedSlot
-from tests.referee.doubles import serve_sabotaged, share_the_generator, start_doubles
+from tests.referee.doubles import apart, serve_sabotaged, start_doubles
 
 HERE = Path(__file__).parents[1] / "sabotaged"
 
@@ -32,12 +32,6 @@ def serve(sock: socket.socket) -> None:
 def test_a_single_set_of_inputs_has_several_places_for_its_results(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("tmp", "locks"):
-        (tmp_path / name).mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setenv("KERNELPROOF_LOCKS", str(tmp_path / "locks"))
-    monkeypatch.chdir(tmp_path)
-    share_the_generator(monkeypatch)
     start_doubles(monkeypatch, serve)
     monkeypatch.setattr(shared_memory, "CPU_BUDGET", 1)
     poison, places = SharedSlot.poison, defaultdict[int, set[int]](set)
@@ -52,7 +46,8 @@ def test_a_single_set_of_inputs_has_several_places_for_its_results(
     chosen = VerifySettings.model_validate(settings | {"measure_seconds": 0.3, "target_half_width": 0.001})
     problem, source = read_problem(HERE / "problem.py"), (HERE / "honest.py").read_text()
     request = VerifyRequest(problem=problem, source=source, settings=chosen, device="cpu")
-    verdict = verify(request, tools)
+    with apart(tmp_path, monkeypatch):
+        verdict = verify(request, tools)
     assert verdict.status is Status.CORRECT, verdict.reason
     assert verdict.measurement is not None and verdict.measurement.slots == 1
     assert max(map(len, places.values())) == LEAST_PLACES
