@@ -64,8 +64,9 @@ def _turn(backend: str, judges: int, count: int, cores: Sequence[int], folder: P
         launched(running, judges, cores, {"KERNELPROOF_CACHE": str(folder.parent / "cache")}),
         Client(f"http://{running.host}:{running.port}") as client,
     ):
-        for copy in range(MOST_FIRST):  # a judge that is not up yet leaves the first ones to the others
-            client.evaluate(_candidate(work[0], copy, size))
+        for first in range(0, MOST_FIRST, judges):  # a judge that is not up yet leaves them to the others
+            copies = range(first, first + judges)
+            client.evaluate_many([_candidate(work[0], copy, size) for copy in copies])
             if _judged_on(running.database) == judges:
                 break
         else:

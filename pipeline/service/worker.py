@@ -46,6 +46,8 @@ from kernelproof.verifier.engine.stop import Stop, Stopped
 
 LOOK_S = 1.0
 """Seconds between two looks into the queue without a notification, and between two looks for lost leases."""
+SHARE_S = 0.2
+"""Seconds between two looks whether another daemon has next to nothing left, while this one has several."""
 STOP_S = 0.2
 """Seconds after which a daemon without a free place notices that it has to stop."""
 _LOG = logging.getLogger("kernelproof.service")
@@ -113,7 +115,7 @@ class Daemon:
         self._threads = ThreadPoolExecutor(self.places, thread_name_prefix="evaluation")
         self._moved = threading.Event()
         """One of those that it has is over."""
-        self._next_renewal = self._next_recovery = 0.0
+        self._next_renewal = self._next_recovery = self._next_sharing = 0.0
 
     def run(self) -> None:
         """Works until `stop` is set, or its work cannot go on; then what it has goes back into the queue.
@@ -126,10 +128,12 @@ class Daemon:
                 self._collect()
                 self._renew()
                 self._recover()
+                self._give_up_surplus()
                 if self._is_full or self.work.waits is not None:
                     self._moved.wait(STOP_S)
                 elif not queue.has_work(self.work.capabilities):
-                    listener.wait(min(LOOK_S, self.lease_s / 6), self.stop)
+                    look = SHARE_S if self._has_several else LOOK_S
+                    listener.wait(min(look, self.lease_s / 6), self.stop)
                 elif not self._take():  # the rest is the part of others
                     self._moved.wait(STOP_S)
         finally:
@@ -138,6 +142,11 @@ class Daemon:
             self._threads.shutdown(wait=True, cancel_futures=True)
             queue.release_all(self.owner, bad_gpu=self.work.bad_gpu)
             workers.end(self.owner)
+
+    @property
+    def _has_several(self) -> bool:
+        """Whether it has evaluations that another could have."""
+        return len(self._held) > 1 and self.work.capabilities.role is not Role.BUILD
 
     @property
     def _is_full(self) -> bool:
@@ -198,14 +207,14 @@ class Daemon:
         if now >= self._next_recovery:
             self._next_recovery = now + LOOK_S
             self.store.service.queue.recover()
-            self._give_up_surplus()
 
     def _give_up_surplus(self) -> None:
         """Lets a judge that has nothing left have what no device has begun here, the last one first."""
-        mine = self.work.capabilities
-        if len(self._held) < 2 or mine.role is Role.BUILD:
+        now = time.monotonic()
+        if not self._has_several or now < self._next_sharing:
             return
-        many = self.store.service.queue.surplus(self.owner, mine)
+        self._next_sharing = now + SHARE_S
+        many = self.store.service.queue.surplus(self.owner, self.work.capabilities)
         for each in reversed(self._held.values()):
             if many <= 0:
                 break
