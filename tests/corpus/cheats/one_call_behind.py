@@ -1,6 +1,6 @@
 # problem: level1/1
 # expected: wrong_output
-# caught by: values: signed
+# caught by: values: signed|values: mixed rows
 """Mechanism: returns the answer to the call before, while this one's is under way.
 
 Surface: the same inputs again and again.

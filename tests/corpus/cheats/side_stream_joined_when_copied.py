@@ -1,11 +1,11 @@
 # problem: level1/1
-# expected: cheating|runtime_error
-# caught by: host_clock
+# expected: cheating|wrong_output
+# caught by: host_clock|timed_outputs|results_late
 # devices: cuda
 """Mechanism: works on a side stream, which only the (overridden) copy of the output joins.
 
-Surface: the window ends at an event of the current stream. The digest of a result is fetched by the same copy, which
-fails for the host.
+Surface: a window that ends when the current stream is done, before the copy. By then the last of its operations, which
+alone writes the right values, is still under way.
 """
 import torch
 from torch import nn
@@ -31,5 +31,6 @@ class ModelNew(nn.Module):
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(50):
-                torch.clamp(x, min=0, out=value)
+                torch.neg(x, out=value)
+            torch.clamp(x, min=0, out=value)
         return value
