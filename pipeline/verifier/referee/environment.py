@@ -72,6 +72,7 @@ def _memory_temperature(handle: object) -> int | None:
     return int(found[0].value.uiVal)
 
 
+@functools.lru_cache(maxsize=8)  # each question to the driver waits for whoever makes a context
 def nvml_handle(device: torch.device) -> object:
     """NVML's handle of the GPU that torch calls `device`, whatever order each counts in."""
     import pynvml
@@ -81,6 +82,7 @@ def nvml_handle(device: torch.device) -> object:
     return pynvml.nvmlDeviceGetHandleByUUID(uuid)
 
 
+@functools.lru_cache(maxsize=8)
 def minor_number(device: torch.device) -> int:
     """N of the GPU's device node `/dev/nvidiaN`: what a sandbox must be given."""
     import pynvml

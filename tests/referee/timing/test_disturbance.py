@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -216,6 +217,26 @@ def test_a_watch_compares_with_the_round_before_and_with_the_best(ahead: bool) -
     power_cap, silence = watch.notes[-2:]
     assert "power cap" in power_cap and "driver does not tell" in silence
     assert watch.power_capped == 1
+
+
+def test_an_answer_that_comes_late_counts_for_the_round_in_which_it_comes() -> None:
+    unlocked, asked = threading.Event(), list[None]()
+
+    def read() -> GpuReading:
+        asked.append(None)
+        if len(asked) > 1:  # the first is at the start
+            unlocked.wait(60)
+        return GpuReading(sm_mhz=1980 if len(asked) == 1 else 1500, reasons=0)
+
+    watch = Watch(GPU, tuple, read)
+    watch.before()
+    watch.ask_gpu()
+    assert watch.gpu_trouble(patient=False) is None, "it waited"
+    watch.ask_gpu()
+    assert len(asked) == 2, "the driver was asked again before it had answered"
+    unlocked.set()
+    assert watch.gpu_trouble() == "the GPU's clock fell from 1980 to 1500 MHz"
+    assert watch.gpu_trouble() is None and len(asked) == 3, "the answer was used twice"
 
 
 @schedstat

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kernelproof.verifier.sandbox.procfs import Waits, cores_of, read_waits, waits_readable
 
@@ -36,6 +36,9 @@ WAIT_SHARE, WAIT_MS = 0.05, 0.2
 WORKER_SHARE = 0.05
 """A thread that ran for less than this share of what the busiest ran did no work in the block."""
 
+PROMPT_S = 0.005
+"""A driver that has not answered by then waits for somebody's lock."""
+
 REPEATS, REPEATED_OF = 2, 3
 """Disturbed rounds are repeated: two, and one for every three that are kept. A machine that is disturbed more
 often is so all the time, and repetitions would not help."""
@@ -53,6 +56,7 @@ class GpuReading:
 
 
 ReadGpu = Callable[[], GpuReading]
+Answer = TypeVar("Answer")
 
 
 @dataclass
@@ -62,7 +66,8 @@ class Watch:
 
     The driver answers in 0.3 ms, in 2.5 where another GPU of the host is used as well, and now and then in
     half a second: its questions share a lock with whatever makes contexts and memory. Asked around every
-    block it took a seventh of the time. So it answers while outputs are compared.
+    block it took a seventh of the time. So it answers while outputs are compared, and an answer that comes
+    late counts for the round in which it comes.
 
     `pids` gives the measured processes now, helpers included; those that vanish are left out, and those that
     are held still change nothing. `read_gpu`: where a GPU's state comes from, by default NVML.
@@ -112,17 +117,24 @@ class Watch:
         return self._waiting(time.monotonic_ns() - self._began)
 
     def ask_gpu(self) -> None:
-        """Asks the driver ahead, once the blocks of a round are over; `gpu_trouble` waits for the answer."""
-        if self.read_gpu is not None:
+        """Asks the driver ahead, once the blocks of a round are over, unless it still owes an answer."""
+        if self.read_gpu is not None and self._pending_reading is None:
             self._pending_reading = in_thread(self.read_gpu)
 
-    def gpu_trouble(self) -> str | None:
-        """The same for the GPU: trouble in any block since the last call, as far as the driver shows it."""
+    def gpu_trouble(self, *, patient: bool = True) -> str | None:
+        """The same for the GPU: trouble in any block since the last call, as far as the driver shows it. An
+        answer that was asked for ahead is only waited for where we are `patient`; the next call has it."""
         if self.read_gpu is None:
             return None
-        asked, self._pending_reading = self._pending_reading, None
-        before, self._gpu = self._gpu or GpuReading(), asked.result() if asked else self.read_gpu()
-        return self._trouble(before, self._gpu)
+        asked = self._pending_reading or in_thread(self.read_gpu)
+        try:
+            now = asked.result(None if patient else PROMPT_S)
+        except TimeoutError:
+            self._pending_reading = asked
+            return None
+        self._pending_reading = None
+        before, self._gpu = self._gpu or GpuReading(), now
+        return self._trouble(before, now)
 
     def _trouble(self, before: GpuReading, now: GpuReading) -> str | None:
         if now.sm_mhz is None or now.reasons is None:
@@ -184,9 +196,9 @@ class Repeats:
         return True
 
 
-def in_thread(work: Callable[[], GpuReading]) -> Future[GpuReading]:
+def in_thread(work: Callable[[], Answer]) -> Future[Answer]:
     """Its result, once a thread of its own has it."""
-    answer: Future[GpuReading] = Future()
+    answer: Future[Answer] = Future()
 
     def run() -> None:
         try:

@@ -45,7 +45,7 @@ from kernelproof.verifier.referee.inputs.variants import Variant
 from kernelproof.verifier.referee.timing import clock
 from kernelproof.verifier.referee.timing.claim import LAUNCH_BOUND_MS, timing_of
 from kernelproof.verifier.referee.timing.clock import Alone, Round
-from kernelproof.verifier.referee.timing.disturbance import Repeats, Watch
+from kernelproof.verifier.referee.timing.disturbance import Repeats, Watch, in_thread
 from kernelproof.verifier.referee.timing.releases import Kernels, Releases
 from kernelproof.verifier.referee.timing.stopping import FAR_SLOWER, Stop, StoppingRule
 from kernelproof.verifier.referee.timing.timed_outputs import Subject, TimedOutputs
@@ -329,8 +329,9 @@ class Stopwatch:
 
     def run(self, session: int = 0) -> Timed:
         """Rounds until the stopping rule says why to stop. Raises what `Contestant.ask` raises."""
-        timed = Timed(before=read_state(self._device))
+        timed, before = Timed(), in_thread(partial(read_state, self._device))
         self._warm_up(session)
+        timed.before = before.result()
         began = time.monotonic()
         usual = 0.0  # seconds of the last round that counts
         while timed.failure is None and timed.stop is None:
@@ -350,11 +351,12 @@ class Stopwatch:
                 began = time.monotonic()
             if self._blocks.between_pairs:
                 timed.stop = self._rule.decide(timed.rounds, time.monotonic() - began)
+        after = in_thread(partial(read_state, self._device))
         while timed.failure is None and self._decoys.are_missing(timed.rounds, self._rule):
             self._decoy(timed)
         if timed.failure is None and self._wants_look(timed.rounds):
             timed.looks.append(self._look(timed))
-        timed.after, timed.beyond_trial = read_state(self._device), self._outputs.beyond_trial
+        timed.after, timed.beyond_trial = after.result(), self._outputs.beyond_trial
         timed.notes, timed.power_capped = list(self._watch.notes), self._watch.power_capped
         return timed
 
@@ -436,7 +438,7 @@ class Stopwatch:
             self._impossible += 1
             self._disturbances.append("it reported a time that no call can have taken")
         self._check_block(timed, places, self._check_outputs(timed, slots, places, watched))
-        if trouble := self._watch.gpu_trouble():
+        if trouble := self._watch.gpu_trouble(patient=self._rule.may_stop_after(len(timed.rounds) + 1)):
             self._disturbances.append(trouble)
             self._waited |= {False} if self._watch.joined else set()
         # What it did before its turn, it did not have to do in it. So it counts, and gains nothing.

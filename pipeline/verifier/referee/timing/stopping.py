@@ -107,6 +107,10 @@ class StoppingRule:
                 return stop
         return Stop.MOST_ROUNDS if len(rounds) >= self.most_rounds else None
 
+    def may_stop_after(self, rounds: int) -> bool:
+        """Whether so many may be enough where the candidate is not clearly slower."""
+        return rounds >= self.min_rounds
+
     def _agreed(self, rounds: Sequence[clock.Round], seconds: float, late: bool) -> Stop | None:
         """Why to stop once the interval is narrow or the time is up, by both clocks; None: go on."""
         out_of_patience = seconds > self.most_seconds + min(
