@@ -239,6 +239,27 @@ def test_an_answer_that_comes_late_counts_for_the_round_in_which_it_comes() -> N
     assert watch.gpu_trouble() is None and len(asked) == 3, "the answer was used twice"
 
 
+def test_who_waits_is_told_of_what_came_after_a_late_answer() -> None:
+    unlocked = threading.Event()
+    readings = iter((QUIET, QUIET, GpuReading(sm_mhz=1500, reasons=0)))
+
+    def read() -> GpuReading:
+        reading = next(readings)
+        if reading is QUIET:
+            unlocked.wait(60)
+        return reading
+
+    watch = Watch(GPU, tuple, read)
+    unlocked.set()
+    watch.before()
+    unlocked.clear()
+    watch.ask_gpu()
+    assert watch.gpu_trouble(patient=False) is None
+    watch.ask_gpu()  # after another round, in which the clock fell
+    unlocked.set()
+    assert watch.gpu_trouble() == "the GPU's clock fell from 1980 to 1500 MHz"
+
+
 @schedstat
 def test_what_lies_around_the_block_dilutes_nothing() -> None:
     core = min(os.sched_getaffinity(0))

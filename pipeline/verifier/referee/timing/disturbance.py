@@ -89,6 +89,8 @@ class Watch:
     _best_mhz: int = field(default=0, init=False)
     _gpu: GpuReading | None = field(default=None, init=False)
     _pending_reading: Future[GpuReading] | None = field(default=None, init=False)
+    _owed: bool = field(default=False, init=False)
+    """Whether that was pending already when the blocks of this round were over."""
     _waits: Waits = field(default_factory=dict, init=False)
     _began: int = field(default=0, init=False)
 
@@ -118,7 +120,8 @@ class Watch:
 
     def ask_gpu(self) -> None:
         """Asks the driver ahead, once the blocks of a round are over, unless it still owes an answer."""
-        if self.read_gpu is not None and self._pending_reading is None:
+        self._owed = self._pending_reading is not None
+        if self.read_gpu is not None and not self._owed:
             self._pending_reading = in_thread(self.read_gpu)
 
     def gpu_trouble(self, *, patient: bool = True) -> str | None:
@@ -128,11 +131,16 @@ class Watch:
             return None
         asked = self._pending_reading or in_thread(self.read_gpu)
         try:
-            now = asked.result(None if patient else PROMPT_S)
+            trouble = self._compared(asked.result(None if patient else PROMPT_S))
         except TimeoutError:
             self._pending_reading = asked
             return None
-        self._pending_reading = None
+        self._pending_reading, owed, self._owed = None, self._owed, False
+        if owed and patient and trouble is None:  # it was asked before the blocks of this round
+            trouble = self._compared(self.read_gpu())
+        return trouble
+
+    def _compared(self, now: GpuReading) -> str | None:
         before, self._gpu = self._gpu or GpuReading(), now
         return self._trouble(before, now)
 
