@@ -95,6 +95,7 @@ def test_kernelbench(shell: Program, tmp_path: Path) -> None:
     assert "Claimed correct 1: judged correct 0, judged otherwise 1." in said
 
 
+@pytest.mark.clock  # beside other programs a kernel may be three times slower than itself
 @pytest.mark.parametrize(("today", "code"), [(material.right("k"), 0), (material.candidate("slow", SLOW), 1)])
 def test_a_gate_against_slower_kernels(shell: Program, today: str, code: int) -> None:
     kernel, problem = shell.workspace / "kernels" / "relu.py", shell.workspace / "problems" / "relu.py"
