@@ -220,23 +220,23 @@ def test_a_watch_compares_with_the_round_before_and_with_the_best(ahead: bool) -
 
 
 def test_an_answer_that_comes_late_counts_for_the_round_in_which_it_comes() -> None:
-    unlocked, asked = threading.Event(), list[None]()
+    unlocked, questions = threading.Event(), list[None]()
 
     def read() -> GpuReading:
-        asked.append(None)
-        if len(asked) > 1:  # the first is at the start
+        questions.append(None)
+        if len(questions) > 1:  # the first is at the start
             unlocked.wait(60)
-        return GpuReading(sm_mhz=1980 if len(asked) == 1 else 1500, reasons=0)
+        return GpuReading(sm_mhz=1980 if len(questions) == 1 else 1500, reasons=0)
 
     watch = Watch(GPU, tuple, read)
     watch.before()
     watch.ask_gpu()
     assert watch.gpu_trouble(patient=False) is None, "it waited"
     watch.ask_gpu()
-    assert len(asked) == 2, "the driver was asked again before it had answered"
+    assert len(questions) == 2, "the driver was asked again before it had answered"
     unlocked.set()
     assert watch.gpu_trouble() == "the GPU's clock fell from 1980 to 1500 MHz"
-    assert watch.gpu_trouble() is None and len(asked) == 3, "the answer was used twice"
+    assert watch.gpu_trouble() is None and len(questions) == 3, "the answer was used twice"
 
 
 def test_who_waits_is_told_of_what_came_after_a_late_answer() -> None:

@@ -38,7 +38,6 @@ WORKER_SHARE = 0.05
 
 PROMPT_S = 0.005
 """A driver that has not answered by then waits for somebody's lock."""
-
 REPEATS, REPEATED_OF = 2, 3
 """Disturbed rounds are repeated: two, and one for every three that are kept. A machine that is disturbed more
 often is so all the time, and repetitions would not help."""
@@ -129,11 +128,11 @@ class Watch:
         answer that was asked for ahead is only waited for where we are `patient`; the next call has it."""
         if self.read_gpu is None:
             return None
-        asked = self._pending_reading or in_thread(self.read_gpu)
+        reading = self._pending_reading or in_thread(self.read_gpu)
         try:
-            trouble = self._compared(asked.result(None if patient else PROMPT_S))
+            trouble = self._compared(reading.result(None if patient else PROMPT_S))
         except TimeoutError:
-            self._pending_reading = asked
+            self._pending_reading = reading
             return None
         self._pending_reading, owed, self._owed = None, self._owed, False
         if owed and patient and trouble is None:  # it was asked before the blocks of this round

@@ -108,7 +108,7 @@ class StoppingRule:
         return Stop.MOST_ROUNDS if len(rounds) >= self.most_rounds else None
 
     def may_stop_after(self, rounds: int) -> bool:
-        """Whether so many may be enough where the candidate is not clearly slower."""
+        """Whether so many may be enough where time is not up, and the candidate not clearly slower."""
         return rounds >= self.min_rounds
 
     def _agreed(self, rounds: Sequence[clock.Round], seconds: float, late: bool) -> Stop | None:
