@@ -18,7 +18,7 @@ import torch
 from kernelproof.types import CoreShares, Status, VerifySettings
 from kernelproof.verifier.referee import sides
 from kernelproof.verifier.workers.client import Contestant, ContestantFailed
-from kernelproof.verifier.workers.pool import AT_ONCE, LOOK_S, PAIR, DeferredCleanup, WarmPool
+from kernelproof.verifier.workers.pool import AT_ONCE, LOOK_S, MOST_RESETS, PAIR, DeferredCleanup, WarmPool
 from tests.referee.corpus import members
 from tests.referee.court import Court
 
@@ -234,3 +234,39 @@ def test_nothing_is_left_of_a_verification_with_one_behind_it(court: Court) -> N
     for ahead in (True, True, False):
         assert court.judge(request, ahead=ahead).status is Status.CORRECT
     assert court.left_over() == []
+
+
+def put_back(warm_pool: WarmPool) -> Contestant:
+    """A baseline's process that is free again."""
+    baseline = warm_pool.take(sides.no_builds, (), LIMIT, unsafe=False)
+    sides.come_up(baseline, VerifySettings(backend="cpp"), CPU)
+    warm_pool.put_back(baseline, (), 60, unsafe=False)
+    return baseline
+
+
+def test_a_process_that_was_put_back_is_taken_once(warm_pool: WarmPool) -> None:
+    used = put_back(warm_pool)
+    assert warm_pool.take_used((), LIMIT, unsafe=False) is used
+    assert warm_pool.take_used((), LIMIT, unsafe=False) is None
+    used.close()
+
+
+def test_it_ends_with_the_pool_and_where_others_are_wanted(warm_pool: WarmPool) -> None:
+    used = put_back(warm_pool)
+    assert warm_pool.take_used((), LIMIT, unsafe=True) is None and not used.alive
+    used = put_back(warm_pool)
+    warm_pool.close()
+    assert not used.alive
+
+
+def test_one_that_has_ended_or_was_reset_too_often_is_not_taken(warm_pool: WarmPool) -> None:
+    ended = put_back(warm_pool)
+    ended._process.kill("a test")
+    assert warm_pool.take_used((), LIMIT, unsafe=False) is None
+    warm_pool.put_back(ended, (), 60, unsafe=False)
+    assert warm_pool.take_used((), LIMIT, unsafe=False) is None
+    often = put_back(warm_pool)
+    for _ in range(MOST_RESETS - 1):
+        assert warm_pool.take_used((), LIMIT, unsafe=False) is often
+        warm_pool.put_back(often, (), 60, unsafe=False)
+    assert not often.alive

@@ -127,6 +127,8 @@ class Runner:
         """Names of kernels that were interpreted, one for each launch."""
         self._held: list[int] = []
         """The cores that it is measured on; none: all."""
+        self._locked = False
+        """Whether they are locked: another filter would make each system call slower."""
         self._handlers: dict[str, Callable[[dict[str, Any], list[int]], dict[str, Any]]] = {
             "hello": self._hello,
             "pretend": self._pretend,
@@ -136,6 +138,7 @@ class Runner:
             "hold": self._hold,
             "attach": self._attach,
             "detach": self._detach,
+            "reset": self._reset,
             "load": self._load,
             "construct": self._construct,
             "weights": self._weights,
@@ -190,7 +193,8 @@ class Runner:
             torch.cuda.set_device(self._device)
             torch.zeros(1, device=self._device)
         self._flush_bytes = message["flush_bytes"]
-        if cubin := base64.b64decode(message.get("cubin", "")):
+        cubin = base64.b64decode(message.get("cubin", ""))
+        if cubin and self._digests is None:
             self._digests = Digests(self._device, cubin)
         return {"torch": torch.__version__, "python": sys.version.split()[0]}
 
@@ -253,9 +257,22 @@ class Runner:
             arenas.release(self._arenas.pop(name))
         return {}
 
+    def _reset(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Lets go of a reference and of all its memory, so that another may be loaded."""
+        self._model = self._module = self._kept = self._guard = self._page = None
+        self._has_filled = False
+        sys.modules.pop(MODULE, None)
+        gc.collect()
+        self._settle()
+        while self._arenas:
+            arenas.release(self._arenas.popitem()[1])
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+        return {}
+
     def _load(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        if self._held and self._alone:
-            lock_cores()
+        if self._held and self._alone and not self._locked:
+            self._locked = lock_cores()
         for descriptor in fds:
             unpack_kernels(descriptor)
         if self._first_calls is not None and self._first_calls.interprets:

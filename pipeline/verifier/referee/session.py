@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from kernelproof.errors import KernelproofError
-from kernelproof.types import CoreShares, Status, VerifySettings
+from kernelproof.types import CoreShares, Rigor, Status, VerifySettings
 from kernelproof.types.verification import VerifyRequest
 from kernelproof.verifier.build import Toolchain
 from kernelproof.verifier.contestant import loop
@@ -112,6 +112,12 @@ class Session:
         """What is held until the last stage is over: the cores of the measurement."""
         self._candidate: CandidateProcess | None = None
         self._baseline: Contestant | None = None
+        self._is_used = False
+        """Whether the baseline's process has served another baseline before."""
+        self._arguments: list[Any] = []
+        """Of the reference's constructor, encoded."""
+        self.is_concluded = False
+        """Whether the baseline was measured to the end."""
         self._begun: Future[None]
         """The baseline's process has constructed the reference."""
 
@@ -170,12 +176,24 @@ class Session:
             self._begin_baseline(sides.init_arguments(self.loaded))
         self.ready = self.waiting.submit(self._give_baseline)
 
+    @property
+    def _shares_baseline(self) -> bool:
+        """Whether one process may serve several baselines. On a CPU the heap of a used process takes other
+        times than a fresh one's; compiled baselines leave too much behind."""
+        return self.on_gpu and self.settings.rigor is Rigor.QUICK and not self.settings.baselines
+
     def _begin_baseline(self, arguments: list[Any]) -> None:
-        pool, loaded, seed = self.tools.warm.pool, self.loaded, self.weights_seed
-        self._baseline = sides.start(pool, sides.no_builds, self.settings, self.device)
-        construct = sides.construct_baseline
-        self._begun = self.waiting.submit(
-            construct, self._baseline, loaded, arguments, seed, self.settings, self.device
+        pool, settings, used = self.tools.warm.pool, self.settings, None
+        if self._shares_baseline and not self.pairs:
+            used = pool.take_used(sides.gpus(self.device), settings.memory_bytes, unsafe=settings.unsafe)
+        self._is_used = used is not None
+        self._baseline = used or sides.start(pool, sides.no_builds, settings, self.device)
+        self._arguments = arguments
+        self._begun = self.waiting.submit(self._construct_baseline)
+
+    def _construct_baseline(self) -> None:
+        sides.construct_baseline(
+            self.baseline, self.loaded, self._arguments, self.weights_seed, self.settings, self.device
         )
 
     def restart(self) -> None:
@@ -231,14 +249,33 @@ class Session:
         if self._candidate is not None:
             self._candidate.close()
         if self._baseline is not None:
-            self._baseline.close()
+            self._end_baseline(self._baseline)
         self.waiting.shutdown()
         self.memory.close()
         if self.on_gpu:
             torch.cuda.empty_cache()
 
+    def _end_baseline(self, baseline: Contestant) -> None:
+        settings, pool = self.settings, self.tools.warm.pool
+        if self.is_concluded and self._shares_baseline and self.tools.more:
+            gpus = sides.gpus(self.device)
+            pool.put_back(baseline, gpus, settings.load_seconds, unsafe=settings.unsafe)
+        else:
+            baseline.close()
+
     def _give_baseline(self) -> None:
-        self._begun.result()
+        try:
+            self._begun.result()
+            self._give_memory()
+        except Ended:
+            if not self._is_used:
+                raise
+            self.baseline.close()  # what another reference left there may be to blame
+            self._baseline = sides.start(self.tools.warm.pool, sides.no_builds, self.settings, self.device)
+            self._construct_baseline()
+            self._give_memory()
+
+    def _give_memory(self) -> None:
         sides.give_baseline(self.baseline, self.memory, self.pristine.specs, self.settings)
 
 

@@ -367,6 +367,7 @@ def conclusion(session: Session) -> None:
         session.candidate.close()
         measuring.alone(session.pairs - 1)
     measuring.conclude(session.baseline)
+    session.is_concluded = True
 
 
 def further_baselines(session: Session) -> None:

@@ -176,7 +176,8 @@ class ContestantGone(Exception):
 
 
 class Contestant:
-    """One sandboxed process with one candidate. Used once; `close` proves it gone."""
+    """One sandboxed process with one candidate, or with one reference after the other. `close` proves it
+    gone."""
 
     def __init__(
         self,
@@ -209,6 +210,8 @@ class Contestant:
         self.prepared: dict[str, Any] | None = None
         """A request that was sent ahead, whose reply `wait_ready` takes."""
         self._awaited = False
+        self.resets = 0
+        """How many references it has let go of."""
         self._closing = threading.Lock()
         self._scratch = Scratch()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -291,6 +294,13 @@ class Contestant:
     def serve_builds_with(self, build: BuildService) -> None:
         """Replaces the service for its builds, before anything is asked of it."""
         self._build = build
+
+    def reset(self, seconds: float) -> None:
+        """Has it let go of a reference, so that another may be loaded. Raises as `ask` does."""
+        self.resume()
+        self.ask({"op": "reset"}, seconds=seconds)
+        self.page = self.prepared = None
+        self.resets += 1
 
     def ask(
         self,

@@ -1,4 +1,5 @@
-"""The warm pool: contestants that have imported torch before their work arrives. Each is used once.
+"""The warm pool: contestants that imported torch before their work arrives. A candidate's is used once. A
+baseline's may serve the next one too, since drivers make few contexts a second for all GPUs of a host.
 
 Where cores are kept for measurements, the processes start on the other cores, and move when they get their
 device. So no measurement waits for them. Where all cores are shared they come up between measurements. Their
@@ -31,6 +32,8 @@ PREPARED = 2 * PAIR
 """The number of processes that are asked ahead. Each holds memory of the GPU."""
 AT_ONCE = 1
 """The number of them that are asked at a time: a measurement waits for those that have begun."""
+MOST_RESETS = 16
+"""A baseline's process ends after so many."""
 LOOK_S = 0.005
 """Seconds between two looks for the answer of a process that was asked ahead."""
 
@@ -49,6 +52,8 @@ class WarmPool:
         """Of what waits; nothing is started under it."""
         self._waiting: list[Contestant] = []
         self._kind: _Kind = ((), False)
+        self._used: tuple[_Kind, Contestant] | None = None
+        """A baseline's process that is free again."""
         self._asking = ThreadPoolExecutor(1, thread_name_prefix="ahead")
         self._pending: Future[None] | None = None
         self._enough = threading.Event()
@@ -88,6 +93,34 @@ class WarmPool:
             spare.close()
         return self._new(build, gpus, memory_bytes, unsafe)
 
+    def put_back(self, baseline: Contestant, gpus: Sequence[int], seconds: float, *, unsafe: bool) -> None:
+        """Keeps a baseline's process for the next one, unless it does not let go of its reference within so
+        many seconds, has had many, or another is kept already: then it is ended."""
+        try:
+            baseline.reset(seconds)
+        except (ContestantFailed, ContestantGone):
+            baseline.close()
+            return
+        with self._lock:
+            wanted = self._used is None and baseline.resets < MOST_RESETS
+            if wanted:
+                self._used = (tuple(gpus), unsafe), baseline
+        if not wanted:
+            baseline.close()
+
+    def take_used(self, gpus: Sequence[int], memory_bytes: int, *, unsafe: bool) -> Contestant | None:
+        """The process that was put back, for the next baseline; None where there is none of this kind."""
+        with self._lock:
+            found, self._used = self._used, None
+        if found is None:
+            return None
+        kind, baseline = found
+        if kind != (tuple(gpus), unsafe) or not baseline.alive:
+            baseline.close()
+            return None
+        baseline.allow_memory(memory_bytes)
+        return baseline
+
     def _next(self, kind: _Kind) -> Contestant | None:
         """The one of this kind that has had the most time to come up."""
         with self._lock:
@@ -117,15 +150,20 @@ class WarmPool:
         self._pending = self._asking.submit(self._ask_in_turn, request)  # after those that were begun before
 
     def _ask_in_turn(self, request: dict[str, Any]) -> None:
-        busy: list[Contestant] = []
+        asked: list[Contestant] = []
         while not self._enough.is_set():
-            busy = [spare for spare in busy if not spare.answered]
-            if len(busy) == AT_ONCE:
+            if sum(not spare.answered for spare in asked) == AT_ONCE:
                 self._enough.wait(LOOK_S)
+            elif asked and self._asked_ahead() >= PAIR:  # a measurement would wait for another one
+                break
             elif (spare := self._ask_next(request)) is not None:
-                busy.append(spare)
+                asked.append(spare)
             else:
                 break
+
+    def _asked_ahead(self) -> int:
+        with self._lock:
+            return sum(spare.prepared is not None for spare in self._waiting)
 
     def _ask_next(self, request: dict[str, Any]) -> Contestant | None:
         """The first that is up and was not asked yet; it is now. Not while another thread takes it."""
@@ -165,8 +203,11 @@ class WarmPool:
         self.enough()
         with self._lock:
             waiting, self._waiting, self._kind = self._waiting, [], kind or self._kind
+            used, self._used = self._used, None
         for spare in waiting:
             spare.close()
+        if used is not None:
+            used[1].close()
 
     def _new(self, build: BuildService, gpus: Sequence[int], memory_bytes: int, unsafe: bool) -> Contestant:
         return Contestant(
