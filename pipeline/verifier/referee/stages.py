@@ -180,10 +180,11 @@ def _lay_out(session: Session) -> None:
         number for number, t in enumerate(tensors(arguments)) if t.untyped_storage().data_ptr() in places
     )
     bytes_each = slot_bytes(arguments, outputs)
-    count = slots_that_fit(bytes_each, device, cleanup.nbytes)
-    if (count + WORK_SLOTS) * bytes_each > free_bytes(device):  # what is not free yet is needed
+    coming, free = cleanup.nbytes, free_bytes(device)
+    count = slots_that_fit(bytes_each, device, free + coming)
+    if (count + WORK_SLOTS) * bytes_each > free:  # what is not free yet is needed
         cleanup.wait()
-        count = slots_that_fit(bytes_each, device)
+        count = slots_that_fit(bytes_each, device, free_bytes(device))
     del sample
     count = count if measured(session) else min(count, UNTIMED_SLOTS)
     spare = spare_places(count, bytes_each, outputs) if measured(session) and not session.on_gpu else 0

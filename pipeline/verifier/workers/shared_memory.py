@@ -228,15 +228,13 @@ def slot_bytes(arguments: list[Any], outputs: Sequence[torch.Tensor], *, sides: 
     return sides * (inputs + 2 * sum(_dense_bytes(t) for t in outputs))
 
 
-def slots_that_fit(bytes_each: int, device: torch.device, coming: int = 0) -> int:
-    """How many slots memory allows: one at least, at most MAX_SLOTS, or MAX_SMALL_SLOTS on a GPU.
-
-    `coming`: bytes that are as good as free.
-    """
+def slots_that_fit(bytes_each: int, device: torch.device, free: int) -> int:
+    """How many slots so many free bytes allow: one at least, at most MAX_SLOTS, or MAX_SMALL_SLOTS on a
+    GPU."""
     most = MAX_SLOTS
     if device.type == "cuda":
         most = max(MAX_SLOTS, min(MAX_SMALL_SLOTS, SMALL_BYTES // max(bytes_each, 1)))
-    return max(1, min(most, memory_budget(device, coming) // max(bytes_each, 1)))
+    return max(1, min(most, memory_budget(device, free) // max(bytes_each, 1)))
 
 
 def spare_places(count: int, bytes_each: int, outputs: Sequence[torch.Tensor]) -> int:
@@ -248,9 +246,9 @@ def spare_places(count: int, bytes_each: int, outputs: Sequence[torch.Tensor]) -
     return max(0, min(LEAST_PLACES - count, left // 2 // max(each, 1)))
 
 
-def memory_budget(device: torch.device, coming: int = 0) -> int:
-    """Bytes that slots may take."""
-    budget = int((free_bytes(device) + coming) * MEMORY_SHARE)
+def memory_budget(device: torch.device, free: int) -> int:
+    """How many of the bytes that are free slots may take."""
+    budget = int(free * MEMORY_SHARE)
     return budget if device.type == "cuda" else min(CPU_BUDGET, budget)
 
 

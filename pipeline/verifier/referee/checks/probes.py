@@ -43,6 +43,7 @@ from kernelproof.verifier.workers.shared_memory import (
     SharedMemory,
     SharedSlot,
     bits,
+    free_bytes,
     lay_out,
     memory_budget,
     slot_bytes,
@@ -277,7 +278,7 @@ class Probes:
         self, candidate: CandidateProcess, arguments: list[Any], found: Beyond, number: int
     ) -> list[torch.Tensor]:
         """The results with that fill beside what is the candidate's."""
-        most = memory_budget(self._device)
+        most = memory_budget(self._device, free_bytes(self._device))
         reply = self._called(
             candidate, self._slot, arguments, {"op": "guarded", "fill": number, "most": most}
         )
@@ -380,7 +381,7 @@ class Probes:
 
     def _short(self, bytes_each: int) -> bool:
         """Whether memory is short for a slot of so many bytes, and what its trial needs beside."""
-        return slots_that_fit(bytes_each, self._device) < NEEDED_SLOTS
+        return slots_that_fit(bytes_each, self._device, free_bytes(self._device)) < NEEDED_SLOTS
 
     def _disorder(self, candidate: CandidateProcess, arenas: Sequence[str] = _ARENAS) -> str:
         """Why nothing more can be asked of the candidate, if so."""
