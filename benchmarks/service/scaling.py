@@ -30,6 +30,8 @@ from kernelproof.verifier.devices.discovery import gpus
 
 MOST_FIRST = 50
 """Candidates after which every judge must have had one."""
+READY_S = 3
+"""What processes in reserve need to come up, as they do beside a queue."""
 
 
 def run(backend: str, judges: Sequence[int], count: int, cores: int, output: Path) -> None:
@@ -71,6 +73,7 @@ def _turn(backend: str, judges: int, count: int, cores: Sequence[int], folder: P
                 break
         else:
             raise SystemExit(f"{MOST_FIRST} candidates were judged, and not by every judge one")
+        time.sleep(READY_S)
         began = time.monotonic()
         ended = client.evaluate_many(bodies)
         seconds = time.monotonic() - began
