@@ -30,7 +30,9 @@ def of_itself(court: Court, problem: Problem) -> None:
     verdict = court.judge(request, ahead=True)
     assert verdict.status is Status.CORRECT, verdict.reason
     found = verdict.measurement
-    assert found is not None and found.speedup_interval.low < 1.01, found
+    assert found is not None, verdict
+    assert found.speedup_interval.low < 1.01 and found.speedup_interval.high > 0.99, found
+    assert verdict.kernels is not None and verdict.kernels.replaced_share is not None, verdict.kernels
 
 
 def test_one_after_the_other(court: Court) -> None:

@@ -48,6 +48,7 @@ from kernelproof.verifier.contestant.extensions import (
 )
 from kernelproof.verifier.contestant.loop import Forward, Slot
 from kernelproof.verifier.contestant.profiling import Dispatched, Watched, add_first_calls
+from kernelproof.verifier.contestant.reset import Settings, give_memory_back, settings_of_torch
 from kernelproof.verifier.contestant.used_memory import give_back, used_memory
 from kernelproof.verifier.contestant.weight_draws import constructed
 
@@ -127,6 +128,8 @@ class Runner:
         """Names of kernels that were interpreted, one for each launch."""
         self._held: list[int] = []
         """The cores that it is measured on; none: all."""
+        self._settings: Settings = ()
+        """Torch's, before anything was loaded."""
         self._locked = False
         """Whether they are locked: another filter would make each system call slower."""
         self._handlers: dict[str, Callable[[dict[str, Any], list[int]], dict[str, Any]]] = {
@@ -189,6 +192,7 @@ class Runner:
         if message.get("first_calls") is not None:
             self._first_calls = FirstCalls(message["first_calls"])
         configure_torch(int(message["threads"]), tf32=bool(message.get("tf32")))
+        self._settings = settings_of_torch()
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
             torch.zeros(1, device=self._device)
@@ -258,16 +262,17 @@ class Runner:
         return {}
 
     def _reset(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Lets go of a reference and of all its memory, so that another may be loaded."""
+        """Lets go of a reference and of all its memory, so that another may be loaded. Raises RuntimeError
+        where it has changed torch's settings."""
         self._model = self._module = self._kept = self._guard = self._page = None
         self._has_filled = False
         sys.modules.pop(MODULE, None)
-        gc.collect()
         self._settle()
         while self._arenas:
             arenas.release(self._arenas.popitem()[1])
-        if self._device.type == "cuda":
-            torch.cuda.empty_cache()
+        give_memory_back(self._device)
+        if settings_of_torch() != self._settings:
+            raise RuntimeError("a reference has changed torch's settings")
         return {}
 
     def _load(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:

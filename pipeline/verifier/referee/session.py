@@ -112,8 +112,10 @@ class Session:
         """What is held until the last stage is over: the cores of the measurement."""
         self._candidate: CandidateProcess | None = None
         self._baseline: Contestant | None = None
+        self._takes_used = self._shares_baseline
+        """Whether the baseline may have a process that has served another."""
         self._is_used = False
-        """Whether the baseline's process has served another baseline before."""
+        """Whether it has one, and may have a fresh one in its place."""
         self._arguments: list[Any] = []
         """Of the reference's constructor, encoded."""
         self.is_concluded = False
@@ -184,7 +186,7 @@ class Session:
 
     def _begin_baseline(self, arguments: list[Any]) -> None:
         pool, settings, used = self.tools.warm.pool, self.settings, None
-        if self._shares_baseline and not self.pairs:
+        if self._takes_used:
             used = pool.take_used(sides.gpus(self.device), settings.memory_bytes, unsafe=settings.unsafe)
         self._is_used = used is not None
         self._baseline = used or sides.start(pool, sides.no_builds, settings, self.device)
@@ -198,6 +200,7 @@ class Session:
 
     def restart(self) -> None:
         """A fresh pair of processes in place of the two. Raises Ended when one of them does not come up."""
+        self._takes_used = False
         self.candidate.close()
         if self._baseline is not None:
             self._baseline.close()
@@ -249,19 +252,22 @@ class Session:
         if self._candidate is not None:
             self._candidate.close()
         if self._baseline is not None:
-            self._end_baseline(self._baseline)
+            self._end_baseline()
         self.waiting.shutdown()
         self.memory.close()
         if self.on_gpu:
             torch.cuda.empty_cache()
 
-    def _end_baseline(self, baseline: Contestant) -> None:
+    def _end_baseline(self) -> None:
         settings, pool = self.settings, self.tools.warm.pool
         if self.is_concluded and self._shares_baseline and self.tools.more:
             gpus = sides.gpus(self.device)
-            pool.put_back(baseline, gpus, settings.load_seconds, unsafe=settings.unsafe)
-        else:
-            baseline.close()
+            pool.put_back(self.baseline, gpus, settings.load_seconds, unsafe=settings.unsafe)
+            return
+        self._is_used = False
+        self.baseline.close()
+        self.waiting.shutdown()
+        self.baseline.close()  # a fresh one may have taken its place just before
 
     def _give_baseline(self) -> None:
         try:

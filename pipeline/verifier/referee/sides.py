@@ -46,9 +46,10 @@ from kernelproof.wording import counted
 
 FLUSH_MULTIPLE = 2
 """The L2 cache is emptied by reading this many times its size."""
-LARGE_BYTES, LARGE_PART, CALLS_OF_ROOM = 256 << 20, 64, 4
-"""Where the inputs of one call have so many bytes, and so large a part of a GPU's memory (one of 64),
-contestants get room for the tensors of so many calls."""
+LARGE_BYTES, CALLS_OF_ROOM = 256 << 20, 4
+"""Where the inputs of one call have so many bytes, contestants get room for the tensors of so many calls."""
+LARGE_PART, KEPT_PART = 64, 2
+"""There is room where inputs take less than one of 64 parts of a GPU's memory, and we keep less than half."""
 
 CANDIDATE_ARENAS = ("inputs", "outputs", "weights")
 BASELINE_ARENAS = ("baseline_inputs", "baseline", "baseline_weights")
@@ -88,7 +89,8 @@ def make_room(device: torch.device, input_bytes: int) -> None:
     """
     if device.type != "cuda" or input_bytes < LARGE_BYTES:
         return
-    if input_bytes >= torch.cuda.get_device_properties(device).total_memory // LARGE_PART:
+    total = torch.cuda.get_device_properties(device).total_memory
+    if input_bytes >= total // LARGE_PART or torch.cuda.memory_reserved(device) >= total // KEPT_PART:
         free, _ = torch.cuda.mem_get_info(device)
         if free < CALLS_OF_ROOM * input_bytes:
             torch.cuda.empty_cache()
