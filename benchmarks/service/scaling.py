@@ -31,7 +31,7 @@ from kernelproof.verifier.devices.discovery import gpus
 MOST_FIRST = 50
 """Candidates after which every judge must have had one."""
 READY_S = 3
-"""What processes in reserve need to come up, as they do beside a queue."""
+"""Processes in reserve come up in this time. Beside a queue they are up."""
 
 
 def run(backend: str, judges: Sequence[int], count: int, cores: int, output: Path) -> None:

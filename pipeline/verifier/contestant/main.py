@@ -128,10 +128,10 @@ class Runner:
         """Names of kernels that were interpreted, one for each launch."""
         self._held: list[int] = []
         """The cores that it is measured on; none: all."""
-        self._settings: Settings = ()
-        """Torch's, before anything was loaded."""
         self._locked = False
         """Whether they are locked: another filter would make each system call slower."""
+        self._settings: Settings = ()
+        """Torch's, before anything was loaded."""
         self._handlers: dict[str, Callable[[dict[str, Any], list[int]], dict[str, Any]]] = {
             "hello": self._hello,
             "pretend": self._pretend,

@@ -1,6 +1,5 @@
-"""What one reference may leave in a process that another is loaded into: memory, and settings of torch's.
-
-A process whose settings were changed is not used again: the candidate's, which is fresh, has torch's own.
+"""A reference may leave memory and settings of torch's behind in its process. Another is loaded there only
+after the memory went back, and never where settings changed: the candidate's fresh process has torch's own.
 """
 
 from __future__ import annotations
@@ -10,6 +9,8 @@ import gc
 
 import torch
 
+from kernelproof.verifier.contestant.used_memory import give_back
+
 _trim = getattr(ctypes.CDLL(None), "malloc_trim", lambda _: 0)  # musl has none
 
 Settings = tuple[object, ...]
@@ -17,7 +18,7 @@ Settings = tuple[object, ...]
 
 def settings_of_torch() -> Settings:
     """Those that hold for the whole process and change what a model computes, or how fast."""
-    cudnn, matmul, attention = torch.backends.cudnn, torch.backends.cuda.matmul, torch._C
+    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
     return (
         torch.get_default_dtype(),
         torch.get_default_device(),
@@ -27,17 +28,16 @@ def settings_of_torch() -> Settings:
         torch.get_float32_matmul_precision(),
         (cudnn.enabled, cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32),
         (matmul.allow_fp16_reduced_precision_reduction, matmul.allow_bf16_reduced_precision_reduction),
-        (attention._get_flash_sdp_enabled(), attention._get_mem_efficient_sdp_enabled()),
-        (attention._get_math_sdp_enabled(), attention._get_cudnn_sdp_enabled()),
+        (torch._C._get_flash_sdp_enabled(), torch._C._get_mem_efficient_sdp_enabled()),
+        (torch._C._get_math_sdp_enabled(), torch._C._get_cudnn_sdp_enabled()),
     )
 
 
 def give_memory_back(device: torch.device) -> None:
-    """All that nothing refers to, of the host and of the GPU. The allocators keep it otherwise, as long as
-    the process lives."""
+    """All that nothing refers to, of the host and of the GPU, which is idle. The allocators keep it
+    otherwise, as long as the process lives."""
     gc.collect()
     if device.type == "cuda":
-        torch.cuda.synchronize(device)
         torch._C._cuda_clearCublasWorkspaces()
-        torch.cuda.empty_cache()
+    give_back(device)
     _trim(0)

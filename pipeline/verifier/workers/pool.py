@@ -52,7 +52,7 @@ class WarmPool:
         """Of what waits; nothing is started under it."""
         self._waiting: list[Contestant] = []
         self._kind: _Kind = ((), False)
-        self._used: tuple[_Kind, Contestant] | None = None
+        self._free: tuple[_Kind, Contestant] | None = None
         """A baseline's process that is free again."""
         self._asking = ThreadPoolExecutor(1, thread_name_prefix="ahead")
         self._pending: Future[None] | None = None
@@ -102,19 +102,19 @@ class WarmPool:
             baseline.close()
             return
         with self._lock:
-            wanted = self._used is None and baseline.resets < MOST_RESETS
+            wanted = self._free is None and baseline.resets < MOST_RESETS
             if wanted:
-                self._used = (tuple(gpus), unsafe), baseline
+                self._free = (tuple(gpus), unsafe), baseline
         if not wanted:
             baseline.close()
 
     def take_used(self, gpus: Sequence[int], memory_bytes: int, *, unsafe: bool) -> Contestant | None:
         """The process that was put back, for the next baseline; None where there is none of this kind."""
         with self._lock:
-            found, self._used = self._used, None
-        if found is None:
+            free, self._free = self._free, None
+        if free is None:
             return None
-        kind, baseline = found
+        kind, baseline = free
         if kind != (tuple(gpus), unsafe) or not baseline.alive:
             baseline.close()
             return None
@@ -150,18 +150,18 @@ class WarmPool:
         self._pending = self._asking.submit(self._ask_in_turn, request)  # after those that were begun before
 
     def _ask_in_turn(self, request: dict[str, Any]) -> None:
-        asked: list[Contestant] = []
+        spares: list[Contestant] = []
         while not self._enough.is_set():
-            if sum(not spare.answered for spare in asked) == AT_ONCE:
+            if sum(not spare.answered for spare in spares) == AT_ONCE:
                 self._enough.wait(LOOK_S)
-            elif asked and self._asked_ahead() >= PAIR:  # a measurement would wait for another one
+            elif spares and self._ready_ahead() >= PAIR:  # a measurement would wait for another one
                 break
             elif (spare := self._ask_next(request)) is not None:
-                asked.append(spare)
+                spares.append(spare)
             else:
                 break
 
-    def _asked_ahead(self) -> int:
+    def _ready_ahead(self) -> int:
         with self._lock:
             return sum(spare.prepared is not None for spare in self._waiting)
 
@@ -203,11 +203,11 @@ class WarmPool:
         self.enough()
         with self._lock:
             waiting, self._waiting, self._kind = self._waiting, [], kind or self._kind
-            used, self._used = self._used, None
+            free, self._free = self._free, None
         for spare in waiting:
             spare.close()
-        if used is not None:
-            used[1].close()
+        if free is not None:
+            free[1].close()
 
     def _new(self, build: BuildService, gpus: Sequence[int], memory_bytes: int, unsafe: bool) -> Contestant:
         return Contestant(
