@@ -15,7 +15,7 @@ PAGE = (GUIDE / "capacity.md").read_text()
 def rows() -> dict[str, tuple[str, list[str]]]:
     """The rate of each row, and the pages that its source links to."""
     found = {}
-    for line in re.findall(r"^\| [A-G] \| .*$", PAGE.split("## A million a day")[0], re.M):
+    for line in re.findall(r"^\| [A-H] \| .*$", PAGE.split("## A million a day")[0], re.M):
         letter, _, _, rate, source = (cell.strip() for cell in line.strip("|").split("|"))
         found[letter] = rate, re.findall(r"\]\(([^)#]+)", source)
     return found
@@ -23,7 +23,7 @@ def rows() -> dict[str, tuple[str, list[str]]]:
 
 def test_every_rate_stands_on_the_page_that_its_row_names() -> None:
     named = rows()
-    assert len(named) == 7
+    assert len(named) == 8
     first = named["A"][1]
     for rate, pages in named.values():
         texts = [(GUIDE / page).read_text().replace(",", "") for page in pages or first]
@@ -37,7 +37,7 @@ def test_the_program_prints_what_stands_below_it() -> None:
 
 
 def test_the_other_rows_follow_from_their_rates() -> None:
-    table = re.findall(r"^\| ([A-G]) \| (\d+) \| [^|]*\|$", PAGE.split("By the other rows")[1], re.M)
+    table = re.findall(r"^\| ([A-H]) \| (\d+) \| [^|]*\|$", PAGE.split("By the other rows")[1], re.M)
     assert len(table) == 4
     for letter, gpus in table:
         assert int(gpus) == ceil(1_000_000 / 24 / int(rows()[letter][0].replace(",", "")))
