@@ -139,6 +139,26 @@ def test_nobody_is_asked_while_others_do_not_answer_or_when_it_is_enough(warm_po
     wait_until_asked(warm_pool, AT_ONCE + 1)
 
 
+def test_nobody_is_asked_before_it_may_begin_nor_another_when_it_is_nearly_enough(
+    warm_pool: WarmPool,
+) -> None:
+    warm_pool.refill((), LIMIT, unsafe=False, count=2)
+    for spare in warm_pool._waiting:
+        spare.wait_ready()
+    may_begin = threading.Event()
+    warm_pool.prepare(hello(2), may_begin.is_set)
+    warm_pool.nearly_enough()
+    time.sleep(10 * LOOK_S)
+    assert not asked(warm_pool)
+    may_begin.set()
+    wait_until_asked(warm_pool, 1)
+    asked(warm_pool)[0].wait_ready()
+    time.sleep(10 * LOOK_S)
+    assert asked(warm_pool) == warm_pool._waiting[:1]
+    warm_pool.prepare(hello(2))
+    wait_until_asked(warm_pool, 2)
+
+
 @pytest.mark.ci
 def test_one_that_does_not_answer_can_be_ended(warm_pool: WarmPool) -> None:
     warm_pool.refill((), LIMIT, unsafe=False, count=2)

@@ -9,10 +9,24 @@ import torch
 
 PATTERN_BYTES = 256 << 20
 LEAST_BYTES = 16 << 20
+INNER = {torch.float32: 1024, torch.float16: 64}
+"""The inner size of each matrix product."""
 
 
 Probe = Callable[["torch.device"], str | None]
 """Runs something with a known result; None, or what was wrong."""
+
+
+def reach(device: torch.device) -> str | None:
+    """One word, there and back. On a GPU this makes the context."""
+    found = int(torch.tensor(97).to(device).cpu())
+    return None if found == 97 else f"97 came back as {found}"
+
+
+def prepare() -> None:
+    """Computes on the host what the probes compare with."""
+    for inner in INNER.values():
+        _factors(inner)
 
 
 def product(device: torch.device) -> str | None:
@@ -21,7 +35,7 @@ def product(device: torch.device) -> str | None:
     Every partial sum is exact: below 1024 * 4 * 4 = 2^14 in float32, and below 64 * 4 * 4 = 2^10 in float16,
     which hold whole numbers up to 2^24 and 2^11.
     """
-    for dtype, inner in ((torch.float32, 1024), (torch.float16, 64)):
+    for dtype, inner in INNER.items():
         left, right, wanted = _factors(inner)
         got = left.to(device, dtype) @ right.to(device, dtype)
         wrong = int((got.cpu().double() != wanted).sum())

@@ -1,9 +1,9 @@
 """Does a GPU still compute right? Asked of a fresh process, after a candidate has left the GPU in disorder.
 
 `python -m kernelproof.verifier.canary cuda:0` says `up` when it has imported what it needs. For each line
-that it reads it runs small kernels whose results are whole numbers, known exactly, and says `healthy`, or
-what was wrong; after `go` it ends. It holds for the kernels that ran and the memory that they touched: a GPU
-that passes may be broken elsewhere, one that fails must not be used.
+that it reads it runs small kernels whose results are whole numbers, known exactly (after `reach` one that
+copies a word), and says `healthy`, or what was wrong; after `go` it ends. It holds for the kernels that ran
+and the memory that they touched: a GPU that passes may be broken elsewhere, one that fails must not be used.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ TIME_LIMIT_S = 60.0
 """A healthy GPU takes about 3 s, torch's import included; a cold disk takes longer, a hung GPU for ever."""
 KILL_PATIENCE_S = 5.0
 """How long a killed process may take to be gone; one that is stuck in the driver is left behind."""
-UP, CHECK, GO, HEALTHY = "up", "check", "go", "healthy"
-"""Lines between canary and caller: the canary says UP and HEALTHY, the caller CHECK (more to come) and GO
-(last)."""
+UP, REACH, CHECK, GO, HEALTHY = "up", "reach", "check", "go", "healthy"
+"""Lines between canary and caller: the canary says UP and HEALTHY, the caller REACH and CHECK (more to come)
+and GO (last)."""
 PROGRAM = (sys.executable, "-P", "-m", "kernelproof.verifier.canary")
 
 
@@ -55,11 +55,13 @@ class Reserve:
             self._waiting, self._device = _started(PROGRAM, device, cores=cores), device
 
     def prepare(self) -> None:
-        """Has a canary that is up run its probes for the first time. `settle` waits for the end of that."""
-        found = self._waiting
-        if found is None or self._heard or not self._listen(0):
+        """Has a canary that is up reach its GPU, and the next time run its probes: both take long at first.
+        `settle` waits for the end of that."""
+        found, steps = self._waiting, {1: REACH, 2: CHECK}
+        if found is None or self._checking or not (self._heard or self._listen(0)):
             return
-        self._checking = _sent(found, CHECK)
+        if len(self._heard) in steps:
+            self._checking = _sent(found, steps[len(self._heard)])
 
     def settle(self, seconds: float = TIME_LIMIT_S) -> None:
         """Waits for the end of `prepare`. A canary that is late or finds a fault is ended; it accuses no GPU

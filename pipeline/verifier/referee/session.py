@@ -244,6 +244,7 @@ class Session:
         """Ends the contestants and gives all memory back; after the verdict, if another one is to follow."""
         if self._candidate is not None:
             self._candidate.take_output()
+        self.tools.warm.pool.enough()  # others may measure from now on
         self.tools.warm.cleanup.later(self._end, self.memory.nbytes)
         if not self.tools.more:
             self.tools.warm.cleanup.wait()
@@ -352,11 +353,13 @@ class WarmState:
             self.cleanup.wait()
             self.pool.share(shares)
 
-    def prepare(self, settings: VerifySettings, device: torch.device) -> None:
+    def prepare(
+        self, settings: VerifySettings, device: torch.device, may_begin: Callable[[], bool] = lambda: True
+    ) -> None:
         """Lets what is in reserve do on the device what it can before it is wanted, while nothing is timed:
-        until `settle`. On a CPU the processes have no context to make."""
+        until `settle`, and once it `may_begin`. On a CPU the processes have no context to make."""
         if device.type == "cuda":
-            self.pool.prepare(sides.hello(settings, device))
+            self.pool.prepare(sides.hello(settings, device), may_begin)
         self.canaries.prepare()
 
     def settle(self) -> None:

@@ -283,6 +283,10 @@ class CandidateProcess:
         message = {"op": "construct", "class": "ModelNew", "arguments": arguments, "seed": seed}
         return self.ask(message, seconds, Cause.RAISED_IN_LOAD)
 
+    def is_up(self) -> bool:
+        """Whether the process came up, or failed to: `wait_started` will not wait."""
+        return self._up.done()
+
     def wait_started(self) -> None:
         """Waits until the process is up. Raises Ended when it does not come."""
         self._up.result()

@@ -156,7 +156,7 @@ def reference(session: Session) -> None:
     if cleanup.nbytes > free_bytes(session.device):  # what the verification before gives back is needed
         cleanup.wait()
     session.start_candidate()
-    session.tools.warm.prepare(settings, session.device)
+    session.tools.warm.prepare(settings, session.device, session.candidate.is_up)
     if measured(session):  # the baseline's process comes up too: one that is not used is left for the next
         gpus = sides.gpus(session.device)
         session.tools.warm.pool.refill(gpus, settings.memory_bytes, unsafe=settings.unsafe, count=1)
@@ -230,6 +230,7 @@ def correctness(session: Session) -> None:
 
 def kernels(session: Session) -> None:
     """Whose kernels run. A candidate without any of its own is not timed. Raises Ended."""
+    session.tools.warm.pool.nearly_enough()
     baseline = (lambda: session.baseline) if measured(session) and session.on_gpu else None
     session.traced = ReferenceTrace(
         session.loaded, session.model, session.settings, baseline, session.waiting

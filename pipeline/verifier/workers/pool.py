@@ -56,7 +56,7 @@ class WarmPool:
         """A baseline's process that is free again."""
         self._asking = ThreadPoolExecutor(1, thread_name_prefix="ahead")
         self._pending: Future[None] | None = None
-        self._enough = threading.Event()
+        self._near, self._enough = threading.Event(), threading.Event()
 
     @property
     def ahead(self) -> int:
@@ -141,40 +141,42 @@ class WarmPool:
                 spare.close()
                 return
 
-    def prepare(self, request: dict[str, Any]) -> None:
-        """Sends the next ones that are up their first request ahead, until `enough`. Returns at once.
+    def prepare(self, request: dict[str, Any], may_begin: Callable[[], bool] = lambda: True) -> None:
+        """Sends the next ones their first request ahead, as soon as they are up and it `may_begin`, until
+        `enough`. Returns at once.
 
         Those for whom there was no time are asked beside the next verification.
         """
+        self.enough()
+        self._near.clear()
         self._enough.clear()
-        self._pending = self._asking.submit(self._ask_in_turn, request)  # after those that were begun before
+        self._pending = self._asking.submit(self._ask_in_turn, request, may_begin)
 
-    def _ask_in_turn(self, request: dict[str, Any]) -> None:
-        spares: list[Contestant] = []
+    def _ask_in_turn(self, request: dict[str, Any], may_begin: Callable[[], bool]) -> None:
         while not self._enough.is_set():
-            if sum(not spare.answered for spare in spares) == AT_ONCE:
+            with self._lock:
+                asked = [spare for spare in self._waiting if spare.prepared is not None]
+            if len(asked) >= PREPARED or (asked and self._near.is_set()):
+                break
+            in_turn = may_begin() and sum(not spare.answered for spare in asked) < AT_ONCE
+            if not (in_turn and self._ask_next(request)):
                 self._enough.wait(LOOK_S)
-            elif spares and self._ready_ahead() >= PAIR:  # a measurement would wait for another one
-                break
-            elif (spare := self._ask_next(request)) is not None:
-                spares.append(spare)
-            else:
-                break
 
-    def _ready_ahead(self) -> int:
-        with self._lock:
-            return sum(spare.prepared is not None for spare in self._waiting)
-
-    def _ask_next(self, request: dict[str, Any]) -> Contestant | None:
-        """The first that is up and was not asked yet; it is now. Not while another thread takes it."""
+    def _ask_next(self, request: dict[str, Any]) -> bool:
+        """Asks the first that is up and was not asked yet, if there is one. Not while another thread takes
+        it."""
         with self._lock:
             for spare in self._waiting[:PREPARED]:
                 if spare.up and spare.prepared is None:
                     with suppress(ContestantGone):  # the thread that takes it sees that
                         spare.wait_ready()
                         spare.prepare(request)
-                        return spare
-        return None
+                        return True
+        return False
+
+    def nearly_enough(self) -> None:
+        """A measurement is near: no further process is asked ahead, unless none was so far."""
+        self._near.set()
 
     def enough(self) -> None:
         """No further process is asked ahead."""
