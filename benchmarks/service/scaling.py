@@ -1,7 +1,7 @@
 """Candidates an hour through the service with one judge and with more, each on a GPU of its own.
 
-Each turn starts a service and so many judges, gives each judge the same number of CPU cores, has each judge
-one candidate, and then takes the time of the others. Every turn verifies the same candidates for each judge,
+Each turn starts a service and so many judges, gives each judge the same number of CPU cores and its first
+candidates, and then takes the time of the others. Every turn verifies the same candidates for each judge,
 each copy made distinct: other candidates would take another time. `--judges 1 2 1 2` makes two rounds.
 
 A turn of most judges comes first, which compiles. Its rate counts the time before any GPU has work. All
@@ -28,8 +28,10 @@ from kernelproof.client import Candidate, Client
 from kernelproof.runs.sizes import choose_size
 from kernelproof.verifier.devices.discovery import gpus
 
-MOST_FIRST = 50
+MOST_FIRST = 60
 """Candidates after which every judge must have had one."""
+FIRST = 3
+"""Candidates that a judge has before. In a queue some of the processes in reserve have a context already."""
 READY_S = 3
 """Processes in reserve come up in this time. Beside a queue they are up."""
 
@@ -66,8 +68,9 @@ def _turn(backend: str, judges: int, count: int, cores: Sequence[int], folder: P
         launched(running, judges, cores, {"KERNELPROOF_CACHE": str(folder.parent / "cache")}),
         Client(f"http://{running.host}:{running.port}") as client,
     ):
-        for first in range(0, MOST_FIRST, judges):  # a judge that is not up yet leaves them to the others
-            copies = range(first, first + judges)
+        each = FIRST * judges
+        for first in range(0, MOST_FIRST, each):  # a judge that is not up yet leaves them to the others
+            copies = range(first, first + each)
             client.evaluate_many([_candidate(work[0], copy, size) for copy in copies])
             if _judged_on(running.database) == judges:
                 break
