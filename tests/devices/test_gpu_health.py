@@ -123,7 +123,6 @@ def test_one_in_reserve_sings_before_it_is_needed(place: Path, reserve: gpu_heal
     while not reserve._heard:
         reserve.prepare()
         time.sleep(0.05)
-    reserve.prepare()  # it has begun
     reserve.settle()
     assert reserve._heard == [gpu_health.UP, gpu_health.HEALTHY]
     for _ in range(2):
@@ -134,6 +133,15 @@ def test_one_in_reserve_sings_before_it_is_needed(place: Path, reserve: gpu_heal
     gpu_health.confirm("cpu", UUID, "a crash", reserve=reserve)
     print(f"asked again it took {time.monotonic() - began:.2f} s")
     assert not reserve.content("cpu") and quarantine.find(UUID) is None
+
+
+@pytest.mark.ci
+def test_one_in_reserve_gets_on_where_nothing_settles(reserve: gpu_health.Reserve) -> None:
+    reserve.refill("cpu")
+    while reserve._heard != [gpu_health.UP, gpu_health.HEALTHY, gpu_health.HEALTHY]:
+        assert reserve._waiting is not None
+        reserve.prepare()
+        time.sleep(0.01)
 
 
 SAYS_UP = "import sys; print('up', flush=True); sys.stdin.readline(); "

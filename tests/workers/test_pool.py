@@ -93,6 +93,10 @@ def hello(threads: int) -> dict[str, Any]:
     return {"op": "hello", "device": "cpu", "threads": threads, "flush_bytes": 0}
 
 
+def prepare(warm_pool: WarmPool, request: dict[str, Any]) -> None:
+    warm_pool.prepare(request, (), unsafe=False)
+
+
 def asked(warm_pool: WarmPool) -> list[Contestant]:
     return [spare for spare in warm_pool._waiting if spare.prepared is not None]
 
@@ -107,7 +111,7 @@ def test_what_was_sent_ahead_is_answered_before_anything_else(warm_pool: WarmPoo
     for spare in warm_pool._waiting:
         spare.wait_ready()
     wanted = VerifySettings(backend="cpp", threads=2)
-    warm_pool.prepare(sides.hello(wanted, CPU))
+    prepare(warm_pool, sides.hello(wanted, CPU))
     wait_until_asked(warm_pool, 2)
     warm_pool.settle()
     for settings in (wanted, VerifySettings(backend="cpp", threads=3)):  # as it was told ahead, and otherwise
@@ -126,7 +130,7 @@ def test_nobody_is_asked_while_others_do_not_answer_or_when_it_is_enough(warm_po
     *first, last = warm_pool._waiting
     for spare in first:
         spare.pause()
-    warm_pool.prepare(hello(2))
+    prepare(warm_pool, hello(2))
     wait_until_asked(warm_pool, AT_ONCE)
     time.sleep(10 * LOOK_S)
     assert last.prepared is None
@@ -135,18 +139,18 @@ def test_nobody_is_asked_while_others_do_not_answer_or_when_it_is_enough(warm_po
         spare.resume()
     warm_pool.settle()
     assert asked(warm_pool) == first and all(spare.answered for spare in first)
-    warm_pool.prepare(hello(2))
+    prepare(warm_pool, hello(2))
     wait_until_asked(warm_pool, AT_ONCE + 1)
 
 
-def test_nobody_is_asked_before_it_may_begin_nor_another_when_it_is_nearly_enough(
+def test_none_is_asked_before_it_may_begin_and_no_second_when_it_is_nearly_enough(
     warm_pool: WarmPool,
 ) -> None:
     warm_pool.refill((), LIMIT, unsafe=False, count=2)
     for spare in warm_pool._waiting:
         spare.wait_ready()
     may_begin = threading.Event()
-    warm_pool.prepare(hello(2), may_begin.is_set)
+    warm_pool.prepare(hello(2), (), unsafe=False, may_begin=may_begin.is_set)
     warm_pool.nearly_enough()
     time.sleep(10 * LOOK_S)
     assert not asked(warm_pool)
@@ -155,7 +159,7 @@ def test_nobody_is_asked_before_it_may_begin_nor_another_when_it_is_nearly_enoug
     asked(warm_pool)[0].wait_ready()
     time.sleep(10 * LOOK_S)
     assert asked(warm_pool) == warm_pool._waiting[:1]
-    warm_pool.prepare(hello(2))
+    prepare(warm_pool, hello(2))
     wait_until_asked(warm_pool, 2)
 
 
@@ -166,7 +170,7 @@ def test_one_that_does_not_answer_can_be_ended(warm_pool: WarmPool) -> None:
         spare.wait_ready()
     first, second = warm_pool._waiting
     first.pause()
-    warm_pool.prepare(hello(2))
+    prepare(warm_pool, hello(2))
     warm_pool.close()
     assert not (first.alive or second.alive)
 
@@ -176,7 +180,7 @@ def test_one_that_cannot_do_what_was_sent_ahead_is_not_taken(warm_pool: WarmPool
     warm_pool.refill((), LIMIT, unsafe=False, count=1)
     (waiting,) = warm_pool._waiting
     waiting.wait_ready()
-    warm_pool.prepare(hello(2) | {"device": "cuda:99"})
+    prepare(warm_pool, hello(2) | {"device": "cuda:99"})
     wait_until_asked(warm_pool, 1)
     warm_pool.settle()
     assert not warm_pool._waiting and not waiting.alive
@@ -186,13 +190,43 @@ def test_one_that_cannot_do_what_was_sent_ahead_is_not_taken(warm_pool: WarmPool
 
 
 @pytest.mark.ci
+def test_when_one_fails_no_further_one_is_asked_and_the_next_candidate_takes_a_right_one(
+    warm_pool: WarmPool,
+) -> None:
+    warm_pool.refill((), LIMIT, unsafe=False, count=3)
+    for spare in warm_pool._waiting:
+        spare.wait_ready()
+    first, second, _ = warm_pool._waiting
+    second.prepare(hello(2) | {"device": "cuda:99"})  # as if in a verification that ended early
+    prepare(warm_pool, hello(2) | {"device": "cuda:99"})
+    while first.alive:
+        time.sleep(0.001)
+    warm_pool.enough()
+    assert asked(warm_pool) == [second]
+    while not second.answered:
+        time.sleep(0.001)
+    settings = VerifySettings(backend="cpp", threads=2)
+    with sides.start(warm_pool, sides.no_builds, settings, CPU) as contestant:
+        sides.come_up(contestant, settings, CPU)
+        assert not second.alive and contestant.alive
+
+
+def test_none_of_another_kind_is_asked(warm_pool: WarmPool) -> None:
+    warm_pool.refill((), LIMIT, unsafe=False, count=1)
+    warm_pool._waiting[0].wait_ready()
+    warm_pool.prepare(hello(2), (0,), unsafe=False)
+    time.sleep(10 * LOOK_S)
+    assert not asked(warm_pool)
+
+
+@pytest.mark.ci
 def test_one_that_ended_is_not_taken(warm_pool: WarmPool) -> None:
     warm_pool.refill((), LIMIT, unsafe=False, count=2)
     first, second = warm_pool._waiting
     for spare in (first, second):
         spare.wait_ready()
     first.close()
-    warm_pool.prepare(hello(2))
+    prepare(warm_pool, hello(2))
     with warm_pool.take(sides.no_builds, (), LIMIT, unsafe=False) as contestant:
         assert contestant is second
 
@@ -200,7 +234,7 @@ def test_one_that_ended_is_not_taken(warm_pool: WarmPool) -> None:
 def test_one_that_comes_up_is_not_waited_for(warm_pool: WarmPool) -> None:
     warm_pool.refill((), LIMIT, unsafe=False, count=1)
     (waiting,) = warm_pool._waiting
-    warm_pool.prepare(hello(2))
+    prepare(warm_pool, hello(2))
     assert waiting.prepared is None
 
 

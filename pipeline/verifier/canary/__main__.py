@@ -11,7 +11,7 @@ from kernelproof.verifier.devices.gpu_health import GO, HEALTHY, REACH, TIME_LIM
 
 
 def main() -> int:
-    """Runs the probes for every line, until `go`. Returns 0 when all was right, or the input ends; else 1."""
+    """Answers every line, until `go`. Returns 0 when all was right, or the input ends; else 1."""
     if cores := sys.argv[2:]:
         os.sched_setaffinity(0, map(int, cores))
     gc.disable()  # importing makes objects by the hundred thousand, and none of them is garbage

@@ -24,7 +24,7 @@ def reach(device: torch.device) -> str | None:
 
 
 def prepare() -> None:
-    """Computes on the host what the probes compare with."""
+    """Computes on the host what `product` compares with."""
     for inner in INNER.values():
         _factors(inner)
 

@@ -1,9 +1,10 @@
 """Does a GPU still compute right? Asked of a fresh process, after a candidate has left the GPU in disorder.
 
 `python -m kernelproof.verifier.canary cuda:0` says `up` when it has imported what it needs. For each line
-that it reads it runs small kernels whose results are whole numbers, known exactly (after `reach` one that
-copies a word), and says `healthy`, or what was wrong; after `go` it ends. It holds for the kernels that ran
-and the memory that they touched: a GPU that passes may be broken elsewhere, one that fails must not be used.
+that it reads it runs small kernels whose results are whole numbers, known exactly (after `reach` it only
+copies a word there and back), and says `healthy`, or what was wrong; after `go` it ends. It holds for the
+kernels that ran and the memory that they touched: a GPU that passes may be broken elsewhere, one that fails
+must not be used.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ PROGRAM = (sys.executable, "-P", "-m", "kernelproof.verifier.canary")
 
 
 class Reserve:
-    """A canary that is up before it is needed: it has imported torch, most of its time, and has run its
-    probes once, so that the GPU has its kernels. It ends with the process that keeps it."""
+    """A canary that is up before it is needed: it has imported torch, most of its time, has reached its GPU
+    and run its probes once, so that the GPU has its kernels. It ends with the process that keeps it."""
 
     def __init__(self) -> None:
         self._waiting: subprocess.Popen[str] | None = None
@@ -55,8 +56,10 @@ class Reserve:
             self._waiting, self._device = _started(PROGRAM, device, cores=cores), device
 
     def prepare(self) -> None:
-        """Has a canary that is up reach its GPU, and the next time run its probes: both take long at first.
-        `settle` waits for the end of that."""
+        """Has a canary that is up reach its GPU, and run its probes the next time: both are slow the first
+        time. `settle` waits for the end of that."""
+        if self._checking and self._listen(0):
+            self._conclude(in_time=True)
         found, steps = self._waiting, {1: REACH, 2: CHECK}
         if found is None or self._checking or not (self._heard or self._listen(0)):
             return
@@ -66,10 +69,12 @@ class Reserve:
     def settle(self, seconds: float = TIME_LIMIT_S) -> None:
         """Waits for the end of `prepare`. A canary that is late or finds a fault is ended; it accuses no GPU
         yet, as there was no reason for a doubt."""
-        if not self._checking:
-            return
+        if self._checking:
+            self._conclude(in_time=self._listen(seconds))
+
+    def _conclude(self, *, in_time: bool) -> None:
         self._checking = False
-        if not (self._listen(seconds) and self._heard[-1] == HEALTHY):
+        if not (in_time and self._heard[-1] == HEALTHY):
             self.close()
 
     def content(self, device: str, seconds: float = TIME_LIMIT_S) -> bool:

@@ -232,6 +232,7 @@ class Session:
         ours = ended.status is Status.INFRASTRUCTURE_ERROR
         if not ours or self._candidate is None or not self.on_gpu:
             return ended
+        self.tools.warm.pool.enough()
         left, _ = torch.cuda.mem_get_info(self.device)  # what we hold in reserve is nobody else's either
         self._candidate.close()
         kept = torch.cuda.mem_get_info(self.device)[0] - left
@@ -244,7 +245,7 @@ class Session:
         """Ends the contestants and gives all memory back; after the verdict, if another one is to follow."""
         if self._candidate is not None:
             self._candidate.take_output()
-        self.tools.warm.pool.enough()  # others may measure from now on
+        self.tools.warm.pool.enough()  # the device is let go soon
         self.tools.warm.cleanup.later(self._end, self.memory.nbytes)
         if not self.tools.more:
             self.tools.warm.cleanup.wait()
@@ -357,9 +358,10 @@ class WarmState:
         self, settings: VerifySettings, device: torch.device, may_begin: Callable[[], bool] = lambda: True
     ) -> None:
         """Lets what is in reserve do on the device what it can before it is wanted, while nothing is timed:
-        until `settle`, and once it `may_begin`. On a CPU the processes have no context to make."""
+        processes from when `may_begin` says so, until `settle`. On a CPU they have no context to make."""
         if device.type == "cuda":
-            self.pool.prepare(sides.hello(settings, device), may_begin)
+            request, gpus = sides.hello(settings, device), sides.gpus(device)
+            self.pool.prepare(request, gpus, unsafe=settings.unsafe, may_begin=may_begin)
         self.canaries.prepare()
 
     def settle(self) -> None:

@@ -284,7 +284,7 @@ class CandidateProcess:
         return self.ask(message, seconds, Cause.RAISED_IN_LOAD)
 
     def is_up(self) -> bool:
-        """Whether the process came up, or failed to: `wait_started` will not wait."""
+        """Whether the process has come up, or has failed to: `wait_started` will not wait."""
         return self._up.done()
 
     def wait_started(self) -> None:

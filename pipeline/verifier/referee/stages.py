@@ -156,7 +156,7 @@ def reference(session: Session) -> None:
     if cleanup.nbytes > free_bytes(session.device):  # what the verification before gives back is needed
         cleanup.wait()
     session.start_candidate()
-    session.tools.warm.prepare(settings, session.device, session.candidate.is_up)
+    session.tools.warm.prepare(settings, session.device, lambda: session.candidate.is_up())
     if measured(session):  # the baseline's process comes up too: one that is not used is left for the next
         gpus = sides.gpus(session.device)
         session.tools.warm.pool.refill(gpus, settings.memory_bytes, unsafe=settings.unsafe, count=1)

@@ -283,8 +283,9 @@ class Contestant:
             self._receive(time.monotonic() + START_SECONDS)
             self._ready = True
         if self._awaited:
+            answer = self._receive(time.monotonic() + START_SECONDS)
             self._awaited = False
-            self._checked(self._receive(time.monotonic() + START_SECONDS))
+            self._checked(answer)
 
     def prepare(self, message: dict[str, Any]) -> None:
         """Sends the first request ahead, and returns. Raises ContestantGone when the process has ended."""

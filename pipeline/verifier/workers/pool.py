@@ -35,7 +35,7 @@ AT_ONCE = 1
 MOST_RESETS = 16
 """A baseline's process ends after so many."""
 LOOK_S = 0.005
-"""Seconds between two looks for the answer of a process that was asked ahead."""
+"""Seconds between two looks whether another process may be asked ahead."""
 
 
 class WarmPool:
@@ -86,7 +86,7 @@ class WarmPool:
     ) -> Contestant:
         """A contestant in reserve, or a new one. It asks `build` for its builds."""
         while (spare := self._next((tuple(gpus), unsafe))) is not None:
-            if spare.alive:
+            if spare.alive and not (spare.prepared is not None and spare.answered and _has_failed(spare)):
                 spare.serve_builds_with(build)
                 spare.allow_memory(memory_bytes)
                 return spare
@@ -141,48 +141,77 @@ class WarmPool:
                 spare.close()
                 return
 
-    def prepare(self, request: dict[str, Any], may_begin: Callable[[], bool] = lambda: True) -> None:
-        """Sends the next ones their first request ahead, as soon as they are up and it `may_begin`, until
-        `enough`. Returns at once.
+    def prepare(
+        self,
+        request: dict[str, Any],
+        gpus: Sequence[int],
+        *,
+        unsafe: bool,
+        may_begin: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Sends those in reserve of this kind their first request ahead: one at a time, once each is up and
+        `may_begin` says so, until `PREPARED` have theirs, or `enough`. Returns at once.
 
-        Those for whom there was no time are asked beside the next verification.
+        Those for whom there was no time are asked beside the next verification. Where one fails it is ended,
+        and no further one is asked: a candidate may keep the memory that they need.
         """
         self.enough()
-        self._near.clear()
-        self._enough.clear()
-        self._pending = self._asking.submit(self._ask_in_turn, request, may_begin)
+        self._near, self._enough = threading.Event(), threading.Event()
+        kind, until = (tuple(gpus), unsafe), (self._near, self._enough)
+        self._pending = self._asking.submit(self._ask_in_turn, request, kind, may_begin, *until)
 
-    def _ask_in_turn(self, request: dict[str, Any], may_begin: Callable[[], bool]) -> None:
-        while not self._enough.is_set():
+    def _ask_in_turn(
+        self,
+        request: dict[str, Any],
+        kind: _Kind,
+        may_begin: Callable[[], bool],
+        near: threading.Event,
+        enough: threading.Event,
+    ) -> None:
+        last: Contestant | None = None
+        while not enough.is_set():
             with self._lock:
                 asked = [spare for spare in self._waiting if spare.prepared is not None]
-            if len(asked) >= PREPARED or (asked and self._near.is_set()):
+            if len(asked) >= PREPARED or (asked and near.is_set()):
                 break
-            in_turn = may_begin() and sum(not spare.answered for spare in asked) < AT_ONCE
-            if not (in_turn and self._ask_next(request)):
-                self._enough.wait(LOOK_S)
+            if last is not None and last.answered and self._drops(last):
+                break
+            if last is not None and last not in asked:  # it was taken meanwhile
+                asked.append(last)
+            if may_begin() and sum(not spare.answered for spare in asked) < AT_ONCE:
+                last = self._ask_next(request, kind) or last
+            enough.wait(LOOK_S)
 
-    def _ask_next(self, request: dict[str, Any]) -> bool:
-        """Asks the first that is up and was not asked yet, if there is one. Not while another thread takes
-        it."""
+    def _ask_next(self, request: dict[str, Any], kind: _Kind) -> Contestant | None:
+        """Asks the first that is up and was not asked yet, if there is one. Nobody can take it meanwhile."""
         with self._lock:
-            for spare in self._waiting[:PREPARED]:
+            for spare in self._waiting[:PREPARED] if self._kind == kind else ():
                 if spare.up and spare.prepared is None:
                     with suppress(ContestantGone):  # the thread that takes it sees that
                         spare.wait_ready()
                         spare.prepare(request)
-                        return True
-        return False
+                        return spare
+        return None
+
+    def _drops(self, spare: Contestant) -> bool:
+        """Ends one in reserve that could not do what was sent ahead, and says whether it did so."""
+        with self._lock:
+            if spare not in self._waiting or not _has_failed(spare):
+                return False
+            self._waiting.remove(spare)
+        spare.close()
+        return True
 
     def nearly_enough(self) -> None:
-        """A measurement is near: no further process is asked ahead, unless none was so far."""
+        """A measurement is near: no further process is asked ahead, unless none in reserve has been."""
         self._near.set()
 
     def enough(self) -> None:
         """No further process is asked ahead."""
+        pending = self._pending  # before the event: both belong to this one or to an earlier `prepare`
         self._enough.set()
-        if self._pending is not None:
-            self._pending.result()
+        if pending is not None:
+            pending.result()
 
     def settle(self) -> None:
         """Waits for those that would take time from a measurement: they answer what was sent ahead, or come
@@ -193,9 +222,7 @@ class WarmPool:
         for spare in waiting:
             if self.shares.measured and spare.prepared is None:
                 continue
-            try:
-                spare.wait_ready()
-            except (ContestantFailed, ContestantGone):
+            if _has_failed(spare):
                 with self._lock:
                     self._waiting.remove(spare)
                 spare.close()
@@ -220,6 +247,15 @@ class WarmPool:
             jobs=self._jobs,
             cores=self.shares.measured,
         )
+
+
+def _has_failed(spare: Contestant) -> bool:
+    """Whether it did not come up, or could not do what was sent ahead. Waits for that."""
+    try:
+        spare.wait_ready()
+    except (ContestantFailed, ContestantGone):
+        return True
+    return False
 
 
 def _none(request: BuildRequest) -> Build:
