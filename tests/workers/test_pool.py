@@ -93,6 +93,14 @@ def hello(threads: int) -> dict[str, Any]:
     return {"op": "hello", "device": "cpu", "threads": threads, "flush_bytes": 0}
 
 
+def in_reserve(warm_pool: WarmPool, count: int) -> list[Contestant]:
+    """So many that are up."""
+    warm_pool.refill((), LIMIT, unsafe=False, count=count)
+    for spare in warm_pool._waiting:
+        spare.wait_ready()
+    return list(warm_pool._waiting)
+
+
 def prepare(warm_pool: WarmPool, request: dict[str, Any]) -> None:
     warm_pool.prepare(request, (), unsafe=False)
 
@@ -107,9 +115,7 @@ def wait_until_asked(warm_pool: WarmPool, count: int) -> None:
 
 
 def test_what_was_sent_ahead_is_answered_before_anything_else(warm_pool: WarmPool) -> None:
-    warm_pool.refill((), LIMIT, unsafe=False, count=2)
-    for spare in warm_pool._waiting:
-        spare.wait_ready()
+    in_reserve(warm_pool, 2)
     wanted = VerifySettings(backend="cpp", threads=2)
     prepare(warm_pool, sides.hello(wanted, CPU))
     wait_until_asked(warm_pool, 2)
@@ -124,10 +130,7 @@ def test_what_was_sent_ahead_is_answered_before_anything_else(warm_pool: WarmPoo
 
 @pytest.mark.ci
 def test_nobody_is_asked_while_others_do_not_answer_or_when_it_is_enough(warm_pool: WarmPool) -> None:
-    warm_pool.refill((), LIMIT, unsafe=False, count=AT_ONCE + 1)
-    for spare in warm_pool._waiting:
-        spare.wait_ready()
-    *first, last = warm_pool._waiting
+    *first, last = in_reserve(warm_pool, AT_ONCE + 1)
     for spare in first:
         spare.pause()
     prepare(warm_pool, hello(2))
@@ -146,9 +149,7 @@ def test_nobody_is_asked_while_others_do_not_answer_or_when_it_is_enough(warm_po
 def test_none_is_asked_before_it_may_begin_and_no_second_when_it_is_nearly_enough(
     warm_pool: WarmPool,
 ) -> None:
-    warm_pool.refill((), LIMIT, unsafe=False, count=2)
-    for spare in warm_pool._waiting:
-        spare.wait_ready()
+    in_reserve(warm_pool, 2)
     may_begin = threading.Event()
     warm_pool.prepare(hello(2), (), unsafe=False, may_begin=may_begin.is_set)
     warm_pool.nearly_enough()
@@ -165,10 +166,7 @@ def test_none_is_asked_before_it_may_begin_and_no_second_when_it_is_nearly_enoug
 
 @pytest.mark.ci
 def test_one_that_does_not_answer_can_be_ended(warm_pool: WarmPool) -> None:
-    warm_pool.refill((), LIMIT, unsafe=False, count=2)
-    for spare in warm_pool._waiting:
-        spare.wait_ready()
-    first, second = warm_pool._waiting
+    first, second = in_reserve(warm_pool, 2)
     first.pause()
     prepare(warm_pool, hello(2))
     warm_pool.close()
@@ -177,9 +175,7 @@ def test_one_that_does_not_answer_can_be_ended(warm_pool: WarmPool) -> None:
 
 @pytest.mark.ci
 def test_one_that_cannot_do_what_was_sent_ahead_is_not_taken(warm_pool: WarmPool) -> None:
-    warm_pool.refill((), LIMIT, unsafe=False, count=1)
-    (waiting,) = warm_pool._waiting
-    waiting.wait_ready()
+    (waiting,) = in_reserve(warm_pool, 1)
     prepare(warm_pool, hello(2) | {"device": "cuda:99"})
     wait_until_asked(warm_pool, 1)
     warm_pool.settle()
@@ -193,10 +189,7 @@ def test_one_that_cannot_do_what_was_sent_ahead_is_not_taken(warm_pool: WarmPool
 def test_when_one_fails_no_further_one_is_asked_and_the_next_candidate_takes_a_right_one(
     warm_pool: WarmPool,
 ) -> None:
-    warm_pool.refill((), LIMIT, unsafe=False, count=3)
-    for spare in warm_pool._waiting:
-        spare.wait_ready()
-    first, second, _ = warm_pool._waiting
+    first, second, _ = in_reserve(warm_pool, 3)
     second.prepare(hello(2) | {"device": "cuda:99"})  # as if in a verification that ended early
     prepare(warm_pool, hello(2) | {"device": "cuda:99"})
     while first.alive:
@@ -212,8 +205,7 @@ def test_when_one_fails_no_further_one_is_asked_and_the_next_candidate_takes_a_r
 
 
 def test_none_of_another_kind_is_asked(warm_pool: WarmPool) -> None:
-    warm_pool.refill((), LIMIT, unsafe=False, count=1)
-    warm_pool._waiting[0].wait_ready()
+    in_reserve(warm_pool, 1)
     warm_pool.prepare(hello(2), (0,), unsafe=False)
     time.sleep(10 * LOOK_S)
     assert not asked(warm_pool)
@@ -221,10 +213,7 @@ def test_none_of_another_kind_is_asked(warm_pool: WarmPool) -> None:
 
 @pytest.mark.ci
 def test_one_that_ended_is_not_taken(warm_pool: WarmPool) -> None:
-    warm_pool.refill((), LIMIT, unsafe=False, count=2)
-    first, second = warm_pool._waiting
-    for spare in (first, second):
-        spare.wait_ready()
+    first, second = in_reserve(warm_pool, 2)
     first.close()
     prepare(warm_pool, hello(2))
     with warm_pool.take(sides.no_builds, (), LIMIT, unsafe=False) as contestant:

@@ -19,8 +19,8 @@ Probe = Callable[["torch.device"], str | None]
 
 def reach(device: torch.device) -> str | None:
     """One word, there and back. On a GPU this makes the context."""
-    found = int(torch.tensor(97).to(device).cpu())
-    return None if found == 97 else f"97 came back as {found}"
+    word = int(torch.tensor(97).to(device).cpu())
+    return None if word == 97 else f"97 came back as {word}"
 
 
 def prepare() -> None:

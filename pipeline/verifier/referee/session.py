@@ -354,9 +354,7 @@ class WarmState:
             self.cleanup.wait()
             self.pool.share(shares)
 
-    def prepare(
-        self, settings: VerifySettings, device: torch.device, may_begin: Callable[[], bool] = lambda: True
-    ) -> None:
+    def prepare(self, settings: VerifySettings, device: torch.device, may_begin: Callable[[], bool]) -> None:
         """Lets what is in reserve do on the device what it can before it is wanted, while nothing is timed:
         processes from when `may_begin` says so, until `settle`. On a CPU they have no context to make."""
         if device.type == "cuda":

@@ -171,14 +171,14 @@ class WarmPool:
         last: Contestant | None = None
         while not enough.is_set():
             with self._lock:
-                asked = [spare for spare in self._waiting if spare.prepared is not None]
-            if len(asked) >= PREPARED or (asked and near.is_set()):
+                ahead = [spare for spare in self._waiting if spare.prepared is not None]
+            if len(ahead) >= PREPARED or (ahead and near.is_set()):
                 break
             if last is not None and last.answered and self._drops(last):
                 break
-            if last is not None and last not in asked:  # it was taken meanwhile
-                asked.append(last)
-            if may_begin() and sum(not spare.answered for spare in asked) < AT_ONCE:
+            if last is not None and last not in ahead:  # it was taken meanwhile
+                ahead.append(last)
+            if may_begin() and sum(not spare.answered for spare in ahead) < AT_ONCE:
                 last = self._ask_next(request, kind) or last
             enough.wait(LOOK_S)
 
