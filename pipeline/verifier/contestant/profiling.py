@@ -19,7 +19,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -81,7 +81,7 @@ class Span(NamedTuple):
     correlation: int = 0
     """The number by which a kernel names its launch."""
     elements: int = 0
-    """Elements of all tensors that it got."""
+    """Of the tensors that it got, as `passed_over` counts them."""
 
 
 class Attributed(NamedTuple):
@@ -92,6 +92,16 @@ class Attributed(NamedTuple):
     """With what a span of a library's counts, by the span's correlation."""
     elements: dict[Key, int]
     """Elements of the tensors that a library's operator got, in all its calls."""
+
+
+_PRODUCT = re.compile(r"mm|mv|matmul|linear|conv|dot|einsum|attention")
+
+
+def passed_over(name: str, shapes: Iterable[Sequence[int]]) -> int:
+    """Elements of an operator's tensors of these shapes. But for products, tensors of one shape count once:
+    `x * x` and `x + y` pass over as many elements as `x ** 2`."""
+    given = [tuple(shape) for shape in shapes]
+    return sum(map(prod, given if _PRODUCT.search(name) else set(given)))
 
 
 def attributed(spans: Iterable[Span], launchers: Collection[int] = ()) -> Attributed:
@@ -424,7 +434,7 @@ class Dispatched(TorchDispatchMode):
         if kind == "operator" and is_library:
             add(self._totals, (kind, name), 1, time.perf_counter_ns() - began)
             given = (leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor))
-            self._elements[name] += sum(leaf.numel() for leaf in given)
+            self._elements[name] += passed_over(name, (leaf.shape for leaf in given))
         return result
 
     @property
@@ -548,6 +558,6 @@ def _sorted(events: Iterable[Any]) -> tuple[list[Span], list[Launched], Counter[
                 continue
             start = event.start_ns()
             end = start + event.duration_ns()
-            elements = sum(prod(shape) for shape in event.shapes() if shape)
+            elements = passed_over(name, (shape for shape in event.shapes() if shape))
             spans.append(Span(name, start, end, event.start_thread_id(), event.correlation_id(), elements))
     return spans, launched, allocations, graphs

@@ -11,6 +11,7 @@ alone, and no GELU.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
@@ -33,17 +34,17 @@ class Kind(StrEnum):
 
 
 class Kinds(NamedTuple):
-    """Of one operator."""
+    """Of one operator: how often it does each kind of work on an element."""
 
-    needs: frozenset[Kind]
+    needs: Counter[Kind]
     """What it takes to do its work with other operators."""
-    does: frozenset[Kind]
+    does: Counter[Kind]
     """What it can do for other operators' work."""
 
 
 def _named_kinds(needs: str, more: str = "") -> Kinds:
-    first = frozenset(Kind[word] for word in needs.split())
-    return Kinds(first, first | {Kind[word] for word in more.split()})
+    first, further = (Counter(Kind[word] for word in words.split()) for words in (needs, more))
+    return Kinds(first, first | further)
 
 
 _PRODUCTS = (
@@ -62,14 +63,15 @@ _TABLE = (
     (f"{_PRODUCTS}|{_CONVOLUTIONS}", _named_kinds("PRODUCT", "SUM")),
     (r"\w*scaled_dot_product\w*|\w*(?:flash|efficient)_attention\w*", _named_kinds("PRODUCT")),
     (
-        r"r?sub|subtract|add|mul|multiply|div|(?:true_)?divide|neg|negative|addcmul|addcdiv|lerp"
-        r"|foreach_(?:add|sub|mul|div|neg|addcmul|addcdiv)",
+        r"r?sub|subtract|add|mul|multiply|div|(?:true_)?divide|neg|negative|foreach_(?:add|sub|mul|div|neg)",
         _named_kinds("ARITHMETIC"),
     ),
+    ("addcmul|addcdiv|lerp|foreach_(?:addcmul|addcdiv)", _named_kinds("ARITHMETIC", "ARITHMETIC ARITHMETIC")),
     ("pow|square|float_power|reciprocal", _named_kinds("ARITHMETIC", "FUNCTION")),
+    ("var|std|var_mean|std_mean", _named_kinds("SUM", "ARITHMETIC")),
     (
-        r"var|std|var_mean|std_mean|norm|linalg_vector_norm|linalg_norm|linalg_matrix_norm|frobenius_norm",
-        _named_kinds("SUM", "ARITHMETIC FUNCTION"),
+        r"norm|linalg_vector_norm|linalg_norm|linalg_matrix_norm|frobenius_norm",
+        _named_kinds("SUM ARITHMETIC", "FUNCTION"),
     ),
     (
         r"(?:nan)?(?:sum|mean)|prod|cumsum|cumprod|trace|(?:adaptive_)?avg_pool[123]d|adaptive_avg_pool"
@@ -83,8 +85,12 @@ _TABLE = (
         _named_kinds("SUM FUNCTION"),
     ),
     (r"(?:safe_|masked_)?(?:log_)?softmax\w*|softmin", _named_kinds("SUM FUNCTION ARITHMETIC")),
-    (r"\w*batch_norm\w*", _named_kinds("ARITHMETIC", "SUM FUNCTION")),
-    (r"\w*(?:layer|group|instance|rms|response)_norm\w*", _named_kinds("SUM ARITHMETIC", "FUNCTION")),
+    # Arithmetic twice: for the variance, or the shift, and for the result. A variance is no norm.
+    (r"\w*batch_norm\w*", _named_kinds("ARITHMETIC ARITHMETIC", "SUM FUNCTION")),
+    (
+        r"\w*(?:layer|group|instance|rms|response)_norm\w*",
+        _named_kinds("SUM ARITHMETIC ARITHMETIC", "FUNCTION"),
+    ),
     (
         "gelu|silu|mish|hardswish|glu|softshrink|softsign|tanhshrink|xlogy",
         _named_kinds("FUNCTION ARITHMETIC"),
@@ -109,7 +115,7 @@ _TABLE = (
     ),
 )
 _PATTERNS = tuple((re.compile(pattern), kinds) for pattern, kinds in _TABLE)
-_UNKNOWN = Kinds(frozenset((Kind.OTHER,)), frozenset(Kind))
+_UNKNOWN = Kinds(Counter((Kind.OTHER,)), Counter(Kind))
 
 
 @lru_cache(maxsize=4096)
@@ -141,7 +147,7 @@ class Operator(NamedTuple):
     calls: int
     ms: float
     elements: int
-    """Of the tensors that it was given, in all calls."""
+    """Of the tensors that it was given, in all calls; of those of one shape in a call, of one."""
 
 
 class Spent(NamedTuple):
@@ -252,20 +258,30 @@ def _kinds_replaced(
     missing: Mapping[str, Spent], more: Mapping[str, Spent], *, unseen_ms: float | None = None
 ) -> tuple[Kind, ...]:
     """Kinds of what is missing that other work of libraries does not make up for. With `unseen_ms` fused work
-    makes up for it too: all calls that are missing count with the elements of the largest, of which an
-    operator of two tensors gets each twice. Work of unknown kind has to take so many milliseconds as half of
-    the fastest of them."""
+    makes up for it too: all calls that are missing count with the elements of the largest. Work of unknown
+    kind has to take so many milliseconds as half of the fastest of them."""
     lacks = {}
     for kind in Kind:
-        lacking = [spent for name, spent in missing.items() if kind in _kinds(name).needs and spent.ms > 0]
+        lacking = [
+            _times(spent, times)
+            for name, spent in missing.items()
+            if (times := _kinds(name).needs[kind]) and spent.ms > 0
+        ]
         lacks[kind] = lack = _sum(lacking)
         if unseen_ms is not None and lacking:
-            most = max(_each(spent).elements for spent in lacking) / 2
-            fastest = min(_each(spent).ms for spent in lacking if _each(spent).elements >= most)
+            most = max(_each(spent).elements for spent in lacking)
+            fastest = min(
+                _each(spent).ms for spent in lacking if _each(spent).elements >= COMPENSATED_SHARE * most
+            )
             seen = kind is Kind.PRODUCT or unseen_ms < AS_LONG * fastest
-            known = lack._replace(elements=int(most)) if most else lack._replace(ms=AS_LONG * lack.ms)
+            known = lack._replace(elements=most) if most else lack._replace(ms=AS_LONG * lack.ms)
             lacks[kind] = known if seen else Spent()
     return tuple(kind for kind, lack in lacks.items() if lack.ms > 0 and not _compensated(kind, lack, more))
+
+
+def _times(spent: Spent, times: int) -> Spent:
+    """With each element counted so often."""
+    return spent._replace(elements=times * spent.elements)
 
 
 def _each(spent: Spent) -> Spent:
@@ -287,7 +303,7 @@ def _compensated(kind: Kind, lack: Spent, more: Mapping[str, Spent]) -> bool:
     """Whether libraries do as much of this kind of work elsewhere. Time decides where the work is of unknown
     kind or size (of `cat` no sizes are recorded), and for products: one of them may be arranged as another,
     or as a sum of terms."""
-    able = {name: spent for name, spent in more.items() if kind in _kinds(name).does}
+    able = {n: _times(spent, times) for n, spent in more.items() if (times := _kinds(n).does[kind])}
     by_time: Mapping[str, Spent] = {n: s for n, s in able.items() if not (s.elements and lack.elements)}
     if kind in (Kind.OTHER, Kind.PRODUCT):
         by_time = more
