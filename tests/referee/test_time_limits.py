@@ -13,6 +13,7 @@ from kernelproof.verifier.referee.session import WarmState
 from kernelproof.verifier.referee.stages import BUILT_SECONDS, LEAST_SECONDS, least_seconds
 from kernelproof.verifier.status_rules import Ended
 from tests.referee.corpus import members
+from tests.referee.court import Court
 
 PLAIN = "ext = load_inline('x', cuda_sources=['__global__ void warp() {}'], functions=['f'])"
 
@@ -60,3 +61,36 @@ def test_a_timeout_counts_where_the_canary_was_quick(
     verdict = verdicts.confirmed(Ended(status, LATE), "cuda:0", "GPU-0", WarmState())
     assert verdict.status is end and LATE in verdict.reason
     assert ("the machine stood still" in verdict.reason) == (end is Status.INFRASTRUCTURE_ERROR)
+
+
+LIMIT = 4
+SLOW = """
+import time
+from torch import nn
+
+class ModelNew(nn.Module):
+    loaded, calls = time.time(), 0
+
+    def forward(self, x):
+        type(self).calls += 1
+        if WAITS:
+            time.sleep(60)
+        return x.relu()
+"""
+
+
+def test_a_first_call_that_waited_for_the_machine_is_made_again_in_a_fresh_process(court: Court) -> None:
+    """All that is read before some moment takes long, as from a disk that stands still."""
+    waits = f"self.loaded < {time.time() + LIMIT}"
+    verdict = court.verdict(SLOW.replace("WAITS", waits), "level1/1", call_seconds=LIMIT)
+    assert verdict.status is Status.CORRECT
+    assert [check.name for check in verdict.checks].count("weights") == 1
+
+
+@pytest.mark.parametrize(("waits", "again"), [("True", True), ("self.calls > 1", False)])
+def test_a_call_that_is_late_in_a_fresh_process_too_or_was_not_the_first_is_a_timeout(
+    court: Court, waits: str, again: bool
+) -> None:
+    verdict = court.verdict(SLOW.replace("WAITS", waits), "level1/1", call_seconds=LIMIT)
+    assert verdict.status is Status.TIMEOUT and f"its time limit of {LIMIT} s" in verdict.reason
+    assert (verdict.stage_seconds["correctness"] > 2 * LIMIT) is again

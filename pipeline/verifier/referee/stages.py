@@ -215,7 +215,11 @@ def correctness(session: Session) -> None:
     session.longest_call = limited.call_seconds
     session.trials = Trials(session.oracle, session.slots, session.form, limited, device, ledger, session.ask)
     session.kept_weights = first_trial(
-        session.trials, ledger, session.candidate.differed, session.construct_afresh
+        session.trials,
+        ledger,
+        session.candidate.differed,
+        session.construct_afresh,
+        late_again=not session.request.long_first_call,
     )
     if measured(session):  # it loads while the candidate is tried further, if it has not begun before
         session.start_baseline()

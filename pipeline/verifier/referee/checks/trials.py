@@ -50,6 +50,7 @@ from kernelproof.verifier.status_rules import (
     REPEAT,
     RESULT_KEPT,
     VALUES,
+    WEIGHTS,
     Cause,
     CheckKind,
     Ended,
@@ -192,6 +193,11 @@ class Trials:
             self._ledger.flagged(PRECISION, Flag.PRECISION_NOT_SEPARABLE, _doubt(first), first)
 
     @property
+    def has_answered(self) -> bool:
+        """Whether any call came back."""
+        return self._seconds["candidate"] > 0
+
+    @property
     def passed_variants(self) -> list[Variant]:
         """The variants that the candidate was right on, with nothing excused."""
         return [variant for variant in self._used if variant.name in self._right_on]
@@ -326,6 +332,9 @@ class Trials:
             seen = f"{seen}; {_told(told)}"
         kind = tolerance.error_class(error, self._settings.numerics)
         telling = expected.name.startswith("drawn") or not self._exact_when_drawn
+        telling &= (
+            not 0 < error.wrong < FEW_WRONG * error.count
+        )  # coarse operands spoil more than a few elements
         if telling and kind in _AS_LARGE_AS and self._oracle.multiplies(expected):
             seen = f"{seen}; the error is as large as {_AS_LARGE_AS[kind]} would make it"
         # Other weights are off by as much as weights are: by far more than any arithmetic.
@@ -485,22 +494,25 @@ Afresh = Callable[[Collection[str]], None]
 """Seats the candidate in a new process, where tensors of these names stay as ModelNew made them."""
 
 
-def first_trial(trials: Trials, ledger: Ledger, differed: Collection[str], afresh: Afresh) -> frozenset[str]:
+def first_trial(
+    trials: Trials, ledger: Ledger, differed: Collection[str], afresh: Afresh, *, late_again: bool
+) -> frozenset[str]:
     """The first trial, with the reference's weights or else with those that ModelNew made.
 
-    `differed`: names of the tensors that ModelNew made with other values. Returns the names of those that are
-    kept so. Raises Ended as `Trials.first` does: with what failed by less, if both ways are wrong.
+    `differed`: names of the tensors that ModelNew made with other values. `late_again`: a first call that is
+    late is made once more, in a fresh process. Returns the names of those that are kept so. Raises Ended as
+    `Trials.first` does: with what failed by less, if both ways are wrong.
     """
     errors = len(ledger.errors)
     try:
-        trials.first()
+        _first(trials, ledger, afresh if late_again else None)
         return frozenset()
     except Ended as ended:
         by = _wrong_by(ledger, ended)
         if by is None or not differed:
             raise
         copied = ended
-    weights = next(index for index, check in enumerate(ledger.checks) if check.name == "weights")
+    weights = _weights_at(ledger)
     before = ledger.since(weights, errors)
     try:
         afresh(differed)
@@ -520,6 +532,23 @@ def first_trial(trials: Trials, ledger: Ledger, differed: Collection[str], afres
         raise copied from None
     _add(ledger, f": with the reference's values over them the first trial was wrong by {by:.3g} in norm")
     return frozenset(differed)
+
+
+def _first(trials: Trials, ledger: Ledger, afresh: Afresh | None) -> None:
+    """The first trial. A first call also reads libraries from a disk, which may be slow for reasons that are
+    not the candidate's: `afresh`, if given, makes a process in which a late one is made again."""
+    try:
+        trials.first()
+    except Ended as ended:
+        if ended.status is not Status.TIMEOUT or afresh is None or trials.has_answered:
+            raise
+        ledger.since(_weights_at(ledger), len(ledger.errors))  # the fresh process has its own
+        afresh(())
+        trials.first()
+
+
+def _weights_at(ledger: Ledger) -> int:
+    return next(index for index, check in enumerate(ledger.checks) if check.name == WEIGHTS.name)
 
 
 def _wrong_by(ledger: Ledger, ended: Ended) -> float | None:
