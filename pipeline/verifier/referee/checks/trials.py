@@ -111,6 +111,8 @@ FAR_SLOWER, DEAR_SECONDS = 10.0, {"cuda": 0.02, "cpu": 0.5}
 """A candidate whose call takes so many times as long as the reference's, and so long, is tried on variants
 in the rows of one draw: nobody uses it, and each of its calls holds the device. Where it is timed, and turns
 out not to be so slow, it is tried on each of them then."""
+FEW_WRONG = 1 / 64
+"""Coarse operands spoil more than this share of the elements."""
 _AS_LARGE_AS = {
     ErrorClass.TF32_CLASS: "products of TF32 or float16 operands",
     ErrorClass.HALF_CLASS: "products of bfloat16 operands",
