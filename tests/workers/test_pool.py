@@ -146,6 +146,24 @@ def test_nobody_is_asked_while_others_do_not_answer_or_when_it_is_enough(warm_po
     wait_until_asked(warm_pool, AT_ONCE + 1)
 
 
+@pytest.mark.ci
+def test_what_is_under_way_is_waited_for_and_what_is_asked_later_is_not(warm_pool: WarmPool) -> None:
+    first, second = in_reserve(warm_pool, 2)
+    first.pause()
+    prepare(warm_pool, hello(2))
+    wait_until_asked(warm_pool, 1)
+    over = threading.Thread(target=warm_pool.under_way())
+    over.start()
+    over.join(10 * LOOK_S)
+    assert over.is_alive()
+    second.pause()
+    first.resume()
+    wait_until_asked(warm_pool, 2)
+    over.join()
+    assert first.answered and not second.answered
+    second.resume()
+
+
 def test_none_is_asked_before_it_may_begin_and_no_second_when_it_is_nearly_enough(
     warm_pool: WarmPool,
 ) -> None:

@@ -245,10 +245,12 @@ class Session:
         """Ends the contestants and gives all memory back; after the verdict, if another one is to follow."""
         if self._candidate is not None:
             self._candidate.take_output()
-        self.tools.warm.pool.enough()  # the device is let go soon
-        self.tools.warm.cleanup.later(self._end, self.memory.nbytes)
+        pool, cleanup = self.tools.warm.pool, self.tools.warm.cleanup
+        pool.enough()
+        cleanup.later(self._end, self.memory.nbytes)
+        cleanup.later(pool.under_way())  # after the cleanup the device is let go
         if not self.tools.more:
-            self.tools.warm.cleanup.wait()
+            cleanup.wait()
 
     def _end(self) -> None:
         if self._candidate is not None:

@@ -145,4 +145,5 @@ def prepare(
         configure_torch(settings.threads, tf32=settings.numerics == "tf32")
         torch.ones(_PARALLEL).sum()  # torch starts its threads now, free to use all cores
         with warm.alone(environment.gpu.uuid, progress), on_cores(pool.shares.referee):
+            warm.settle()
             ceilings.known(device, cache, environment, lambda: aa_spread(settings, device, pool))

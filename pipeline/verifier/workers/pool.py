@@ -12,6 +12,7 @@ new processes start, while the next verification begins. A measurement waits for
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,7 +21,13 @@ from typing import Any
 
 from kernelproof.types import Build, BuildRequest, BuildState, CoreShares
 from kernelproof.verifier.sandbox import Group
-from kernelproof.verifier.workers.client import BuildService, Contestant, ContestantFailed, ContestantGone
+from kernelproof.verifier.workers.client import (
+    START_SECONDS,
+    BuildService,
+    Contestant,
+    ContestantFailed,
+    ContestantGone,
+)
 
 _Kind = tuple[tuple[int, ...], bool]
 """GPUs, and whether without a sandbox."""
@@ -212,6 +219,19 @@ class WarmPool:
         self._enough.set()
         if pending is not None:
             pending.result()
+
+    def under_way(self) -> Callable[[], None]:
+        """What waits until those in reserve that are asked something now have answered, and the device can be
+        left to others. One that is taken meanwhile answers its taker."""
+        with self._lock:
+            asked = [spare for spare in self._waiting if not spare.answered]
+
+        def over() -> None:
+            until = time.monotonic() + START_SECONDS
+            while time.monotonic() < until and not all(spare.answered for spare in asked):
+                time.sleep(LOOK_S)
+
+        return over
 
     def settle(self) -> None:
         """Waits for those that would take time from a measurement: they answer what was sent ahead, or come
