@@ -118,6 +118,8 @@ def sites(kind: str, func: Any, named: Named) -> Iterator[str]:
                 fits = argument.name == "is_causal" and value is True
             case "axis":
                 fits = argument.name == "dim" and name in REDUCTIONS and value not in (None, [])
+            case "term":
+                fits = argument.name == next(iter(_summed_axes(name, named)), None)
             case "transposed":
                 right = PRODUCTS.get(name, ("", ""))[1]
                 fits = tensor and argument.name == right == "mat2" and value.shape[-1] == value.shape[-2]
@@ -219,6 +221,9 @@ class Changed(Calls):  # type: ignore[no-untyped-call]
                     raise RuntimeError("nothing to change here: as many steps lead back")
                 moved = (first + self.value) % named["self"].dim()
                 named[place] = [moved, *others] if isinstance(value, list | tuple) else moved
+            case "term":
+                for operand, axis in _summed_axes(name, named).items():
+                    named[operand] = named[operand].narrow(axis, 0, named[operand].shape[axis] - 1)
             case "transposed":
                 named[place] = value.mT
 

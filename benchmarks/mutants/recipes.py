@@ -32,6 +32,7 @@ ROWS = {
     "causal": "a mask off by one",
     "axis": "another axis",
     "transposed": "another axis",
+    "term": "the last term of a sum left out",
 }
 """Kinds of places, with the row of the table that their mutants count in."""
 _VALUES: dict[str, tuple[Any, ...]] = {"constant": (1.01,), "eps": (10.0,), "gelu": ("tanh",), "mask": (1,)}
