@@ -140,6 +140,12 @@ HONEST: list[tuple[str, Works, Works, set[Kind]]] = [
         {Kind.ARITHMETIC, Kind.FUNCTION},
     ),
     (
+        "the last product of a norm",
+        on_cpu(("layer_norm", 1, 1.0, 1000)),
+        on_cpu(("var_mean", 1, 0.5, 1000), ("sub", 1, 0.5, 1030)),
+        {Kind.ARITHMETIC},
+    ),
+    (
         "the quotient, by a norm whose squares torch sums",
         on_cpu(("linalg_vector_norm", 1, 0.5, 1000), ("div", 1, 0.5, 1030)),
         on_cpu(("mul", 1, 0.5, 1000), ("sum", 1, 0.5, 1000)),
@@ -186,6 +192,7 @@ SPELLED: list[tuple[str, list[Line], list[Line]]] = [
         [("group_norm", 1, 1.0, 120)],
         [("var_mean", 1, 0.3, 115), ("sub", 1, 0.2, 110), ("div", 1, 0.2, 110)],
     ),
+    ("a layer norm by a batch norm", [("layer_norm", 1, 1.0, 120)], [("batch_norm", 1, 1.0, 110)]),
     ("softmax", [("softmax", 1, 1.0, 100)], [("exp", 1, 0.1, 100), ("sum", 1, 0, 100), ("div", 1, 0, 110)]),
     ("a sum by a product", [("sum", 1, 1.0, 100)], [("mv", 1, 0.1, 110)]),
     ("pooling", [("max_pool2d", 1, 1.0, 100)], [("amax", 1, 0.5, 225)]),

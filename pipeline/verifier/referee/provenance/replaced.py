@@ -37,7 +37,8 @@ class Kinds(NamedTuple):
     """Of one operator: how often it does each kind of work on an element."""
 
     needs: Counter[Kind]
-    """What it takes to do its work with other operators."""
+    """What it takes to do its work with other operators, in the shortest way: a layer norm is a variance, a
+    difference and a product."""
     does: Counter[Kind]
     """What it can do for other operators' work."""
 
@@ -78,18 +79,24 @@ _TABLE = (
         r"|count_nonzero|bincount|histc|index_add|scatter_add|sum_to_size|l1_loss|kl_div|nll_loss\w*",
         _named_kinds("SUM"),
     ),
-    ("mse_loss|cosine_similarity|cosine_embedding_loss", _named_kinds("SUM ARITHMETIC")),
+    ("mse_loss|cosine_similarity|cosine_embedding_loss", _named_kinds("SUM ARITHMETIC ARITHMETIC")),
     (
         "logsumexp|logcumsumexp|cross_entropy_loss|smooth_l1_loss|huber_loss|binary_cross_entropy\\w*"
         "|hinge_embedding_loss|triplet_margin_loss|margin_ranking_loss|cdist\\w*|pairwise_distance|pdist",
         _named_kinds("SUM FUNCTION"),
     ),
-    (r"(?:safe_|masked_)?(?:log_)?softmax\w*|softmin", _named_kinds("SUM FUNCTION ARITHMETIC")),
-    # Arithmetic twice: for the variance, or the shift, and for the result. A variance is no norm.
-    (r"\w*batch_norm\w*", _named_kinds("ARITHMETIC ARITHMETIC", "SUM FUNCTION")),
     (
-        r"\w*(?:layer|group|instance|rms|response)_norm\w*",
-        _named_kinds("SUM ARITHMETIC ARITHMETIC", "FUNCTION"),
+        r"(?:safe_|masked_)?(?:log_)?softmax\w*|softmin",
+        _named_kinds("SUM FUNCTION ARITHMETIC"),
+    ),
+    (
+        r"\w*batch_norm\w*",
+        _named_kinds("ARITHMETIC ARITHMETIC", "SUM ARITHMETIC ARITHMETIC ARITHMETIC FUNCTION"),
+    ),
+    (r"\w*rms_norm\w*", _named_kinds("SUM ARITHMETIC ARITHMETIC", "FUNCTION")),
+    (
+        r"\w*(?:layer|group|instance|response)_norm\w*",
+        _named_kinds("SUM ARITHMETIC ARITHMETIC ARITHMETIC", "FUNCTION"),
     ),
     (
         "gelu|silu|mish|hardswish|glu|softshrink|softsign|tanhshrink|xlogy",
