@@ -94,14 +94,14 @@ class Attributed(NamedTuple):
     """Elements of the tensors that a library's operator got, in all its calls."""
 
 
-_PRODUCT = re.compile(r"mm|mv|matmul|linear|conv|dot|einsum|attention")
+_EACH_COUNTS = re.compile(r"mm|mv|matmul|linear|conv|dot|einsum|attention|maximum|minimum|fmax|fmin")
 
 
 def passed_over(name: str, shapes: Iterable[Sequence[int]]) -> int:
-    """Elements of an operator's tensors of these shapes. But for products, tensors of one shape count once:
-    `x * x` and `x + y` pass over as many elements as `x ** 2`."""
+    """Elements of an operator's tensors of these shapes. But for products and maxima, tensors of one shape
+    count once: `x * x` and `x + y` pass over as many elements as `x ** 2`."""
     given = [tuple(shape) for shape in shapes]
-    return sum(map(prod, given if _PRODUCT.search(name) else set(given)))
+    return sum(map(prod, given if _EACH_COUNTS.search(name) else set(given)))
 
 
 def attributed(spans: Iterable[Span], launchers: Collection[int] = ()) -> Attributed:

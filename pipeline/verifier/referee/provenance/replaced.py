@@ -49,8 +49,8 @@ def _named_kinds(needs: str, more: str = "") -> Kinds:
 
 
 _PRODUCTS = (
-    r"mm|bmm|addmm|addbmm|baddbmm|matmul|linear|mv|addmv|dot|vdot|inner|addr|outer|ger|tensordot|einsum|bilinear"
-    r"|chain_matmul|scaled_mm|grouped_mm|\w*_linear|linalg_matmul|linalg_vecdot|linalg_multi_dot"
+    r"mm|bmm|addmm|addbmm|baddbmm|matmul|linear|mv|addmv|inner|addr|outer|ger|tensordot|einsum|bilinear"
+    r"|chain_matmul|scaled_mm|grouped_mm|\w*_linear|linalg_matmul|linalg_multi_dot"
 )
 _CONVOLUTIONS = r"\w*conv(?:olution)?(?:_?(?:transpose|tbc))?[123]?d?\w*"
 _WITH_FUNCTION = r"addmm_activation|\w*conv\w*(?:relu|pointwise)\w*|\w*linear_(?:pointwise|relu)\w*"
@@ -62,6 +62,8 @@ PRODUCT_NAMES, CONVOLUTION_NAMES = (
 _TABLE = (
     (_WITH_FUNCTION, _named_kinds("PRODUCT FUNCTION", "SUM ARITHMETIC")),
     (f"{_PRODUCTS}|{_CONVOLUTIONS}", _named_kinds("PRODUCT", "SUM")),
+    ("v?dot|linalg_vecdot", _named_kinds("PRODUCT", "SUM ARITHMETIC ARITHMETIC")),
+    ("dist", _named_kinds("SUM ARITHMETIC ARITHMETIC", "FUNCTION")),
     (r"\w*scaled_dot_product\w*|\w*(?:flash|efficient)_attention\w*", _named_kinds("PRODUCT")),
     (
         r"r?sub|subtract|add|mul|multiply|div|(?:true_)?divide|neg|negative|foreach_(?:add|sub|mul|div|neg)",
@@ -69,7 +71,8 @@ _TABLE = (
     ),
     ("addcmul|addcdiv|lerp|foreach_(?:addcmul|addcdiv)", _named_kinds("ARITHMETIC", "ARITHMETIC ARITHMETIC")),
     ("pow|square|float_power|reciprocal", _named_kinds("ARITHMETIC", "FUNCTION")),
-    ("var|std|var_mean|std_mean", _named_kinds("SUM", "ARITHMETIC")),
+    ("var|std|var_mean|std_mean|batch_norm_(?:gather_)?stats\\w*", _named_kinds("SUM", "ARITHMETIC")),
+    ("abs|absolute", _named_kinds("FUNCTION", "ARITHMETIC")),
     (
         r"norm|linalg_vector_norm|linalg_norm|linalg_matrix_norm|frobenius_norm",
         _named_kinds("SUM ARITHMETIC", "FUNCTION"),
@@ -85,10 +88,7 @@ _TABLE = (
         "|hinge_embedding_loss|triplet_margin_loss|margin_ranking_loss|cdist\\w*|pairwise_distance|pdist",
         _named_kinds("SUM FUNCTION"),
     ),
-    (
-        r"(?:safe_|masked_)?(?:log_)?softmax\w*|softmin",
-        _named_kinds("SUM FUNCTION ARITHMETIC"),
-    ),
+    (r"(?:safe_|masked_)?(?:log_)?softmax\w*|softmin", _named_kinds("SUM FUNCTION ARITHMETIC")),
     (
         r"\w*batch_norm\w*",
         _named_kinds("ARITHMETIC ARITHMETIC", "SUM ARITHMETIC ARITHMETIC ARITHMETIC FUNCTION"),
@@ -105,7 +105,7 @@ _TABLE = (
     (
         r"relu6?|leaky_relu|prelu|rrelu|elu|selu|celu|threshold|hardtanh|hardsigmoid|hardshrink|sigmoid|log_sigmoid"
         r"|softplus|tanh|sinh|cosh|a?(?:sin|cos|tan)h?|arc\w+|atan2|exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt"
-        r"|erf|erfc|erfinv|l?gamma|lgamma|digamma|i0|sinc|special_\w+|abs|absolute|sign|sgn|signbit|floor|ceil"
+        r"|erf|erfc|erfinv|l?gamma|lgamma|digamma|i0|sinc|special_\w+|sign|sgn|signbit|floor|ceil"
         r"|round|trunc|fix|frac|fmod|remainder|floor_divide|clamp(?:_min|_max)?|clip|hypot|heaviside|copysign"
         r"|logaddexp2?|logit|where|masked_fill|eq|ne|lt|le|gt|ge|not_equal|less\w*|greater\w*|is(?:nan|inf|finite)"
         r"|logical_\w+|bitwise_\w+|nan_to_num|maximum|minimum|fmax|fmin|a?max|a?min|aminmax|arg(?:max|min|sort)"
@@ -122,7 +122,7 @@ _TABLE = (
     ),
 )
 _PATTERNS = tuple((re.compile(pattern), kinds) for pattern, kinds in _TABLE)
-_UNKNOWN = Kinds(Counter((Kind.OTHER,)), Counter(Kind))
+_UNKNOWN = Kinds(Counter((Kind.OTHER,)), Counter(dict.fromkeys(Kind, 3)))
 
 
 @lru_cache(maxsize=4096)
@@ -154,7 +154,8 @@ class Operator(NamedTuple):
     calls: int
     ms: float
     elements: int
-    """Of the tensors that it was given, in all calls; of those of one shape in a call, of one."""
+    """Of the tensors that it was given, in all calls; of those of one shape in a call, of one,
+    but for products."""
 
 
 class Spent(NamedTuple):
@@ -269,12 +270,9 @@ def _kinds_replaced(
     kind has to take so many milliseconds as half of the fastest of them."""
     lacks = {}
     for kind in Kind:
-        lacking = [
-            _times(spent, times)
-            for name, spent in missing.items()
-            if (times := _kinds(name).needs[kind]) and spent.ms > 0
-        ]
-        lacks[kind] = lack = _sum(lacking)
+        needed = {name: times for name in missing if (times := _kinds(name).needs[kind])}
+        lacking = [missing[name] for name in needed if missing[name].ms > 0]
+        lacks[kind] = lack = _sum(_times(missing[name], times) for name, times in needed.items())
         if unseen_ms is not None and lacking:
             most = max(_each(spent).elements for spent in lacking)
             fastest = min(
