@@ -63,7 +63,6 @@ def test_a_timeout_counts_where_the_canary_was_quick(
     assert ("the machine stood still" in verdict.reason) == (end is Status.INFRASTRUCTURE_ERROR)
 
 
-LIMIT = 4
 SLOW = """
 import time
 from torch import nn
@@ -77,20 +76,22 @@ class ModelNew(nn.Module):
             time.sleep(60)
         return x.relu()
 """
+AGAIN = "its first call was late, so it was made again in a fresh process"
 
 
 def test_a_first_call_that_waited_for_the_machine_is_made_again_in_a_fresh_process(court: Court) -> None:
     """All that is read before some moment takes long, as from a disk that stands still."""
-    waits = f"self.loaded < {time.time() + LIMIT}"
-    verdict = court.verdict(SLOW.replace("WAITS", waits), "level1/1", call_seconds=LIMIT)
+    limit = 8
+    waits = f"self.loaded < {time.time() + limit}"
+    verdict = court.verdict(SLOW.replace("WAITS", waits), "level1/1", call_seconds=limit)
     assert verdict.status is Status.CORRECT
-    assert [check.name for check in verdict.checks].count("weights") == 1
+    assert [check.seen.endswith(AGAIN) for check in verdict.checks if check.name == "weights"] == [True]
 
 
 @pytest.mark.parametrize(("waits", "again"), [("True", True), ("self.calls > 1", False)])
 def test_a_call_that_is_late_in_a_fresh_process_too_or_was_not_the_first_is_a_timeout(
     court: Court, waits: str, again: bool
 ) -> None:
-    verdict = court.verdict(SLOW.replace("WAITS", waits), "level1/1", call_seconds=LIMIT)
-    assert verdict.status is Status.TIMEOUT and f"its time limit of {LIMIT} s" in verdict.reason
-    assert (verdict.stage_seconds["correctness"] > 2 * LIMIT) is again
+    verdict = court.verdict(SLOW.replace("WAITS", waits), "level1/1", call_seconds=3)
+    assert verdict.status is Status.TIMEOUT and LATE in verdict.reason
+    assert [check.seen.endswith(AGAIN) for check in verdict.checks if check.name == "weights"] == [again]

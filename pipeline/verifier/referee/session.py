@@ -41,6 +41,9 @@ LONG_SECONDS = 0.5
 
 Progress = Callable[[str], None]
 
+NOT_ENDED = "a call that did not end"
+"""After which a GPU is looked at."""
+
 SCARCE_BYTES = 2 << 30
 """With less of its memory free a GPU is too full for the baseline and the referee."""
 
@@ -209,6 +212,14 @@ class Session:
         self.start_baseline()
         self.load_again()
         self.ready.result()
+
+    def construct_after_late_call(self) -> None:
+        """As `construct_afresh`, once the GPU is known to be fit. Raises DeviceUnfit."""
+        self.candidate.close()
+        gpu = self.ledger.environment.gpu if self.ledger.environment is not None else None
+        if gpu is not None:
+            gpu_health.confirm(self.request.device, gpu.uuid, NOT_ENDED, reserve=self.tools.warm.canaries)
+        self.construct_afresh(self.kept_weights)
 
     def construct_afresh(self, keep: Collection[str]) -> None:
         """A fresh process for the candidate, whose tensors of these names stay as ModelNew makes them."""

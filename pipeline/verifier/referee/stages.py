@@ -217,9 +217,9 @@ def correctness(session: Session) -> None:
     session.kept_weights = first_trial(
         session.trials,
         ledger,
-        session.candidate.differed,
+        lambda: session.candidate.differed,
         session.construct_afresh,
-        late_again=not session.request.long_first_call,
+        None if session.request.long_first_call else session.construct_after_late_call,
     )
     if measured(session):  # it loads while the candidate is tried further, if it has not begun before
         session.start_baseline()

@@ -26,14 +26,14 @@ from kernelproof.verifier.referee import ceilings, plan, sides
 from kernelproof.verifier.referee.environment import describe_environment
 from kernelproof.verifier.referee.inputs.problem import ProblemError
 from kernelproof.verifier.referee.ledger import Ledger
-from kernelproof.verifier.referee.session import Session, Tools, WarmState, alone
+from kernelproof.verifier.referee.session import NOT_ENDED, Session, Tools, WarmState, alone
 from kernelproof.verifier.referee.timing.measuring import aa_spread
 from kernelproof.verifier.sandbox import on_cores
 from kernelproof.verifier.status_rules import Cause, Ended, build_failure_override, has_other_kernels
 
 DISORDER = {
     Status.CRASH: "a crash",
-    Status.TIMEOUT: "a call that did not end",
+    Status.TIMEOUT: NOT_ENDED,
     Status.OUT_OF_MEMORY: "running out of memory",
     Status.RUNTIME_ERROR: "an error on the GPU",
 }
@@ -139,11 +139,15 @@ def prepare(
     environment, pool = describe_environment(device), warm.pool
     if environment.gpu is None:
         return
+
+    def quiet_spread() -> float:
+        warm.settle()
+        return aa_spread(settings, device, pool)
+
     with contextlib.suppress(Ended, KernelproofError, torch.OutOfMemoryError):
         if more:
             pool.refill(sides.gpus(device), settings.memory_bytes, unsafe=settings.unsafe, count=pool.ahead)
         configure_torch(settings.threads, tf32=settings.numerics == "tf32")
         torch.ones(_PARALLEL).sum()  # torch starts its threads now, free to use all cores
         with warm.alone(environment.gpu.uuid, progress), on_cores(pool.shares.referee):
-            warm.settle()
-            ceilings.known(device, cache, environment, lambda: aa_spread(settings, device, pool))
+            ceilings.known(device, cache, environment, quiet_spread)

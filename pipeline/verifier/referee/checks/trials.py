@@ -497,27 +497,31 @@ Afresh = Callable[[Collection[str]], None]
 
 
 def first_trial(
-    trials: Trials, ledger: Ledger, differed: Collection[str], afresh: Afresh, *, late_again: bool
+    trials: Trials,
+    ledger: Ledger,
+    differed: Callable[[], Collection[str]],
+    afresh: Afresh,
+    after_late_call: Callable[[], None] | None,
 ) -> frozenset[str]:
     """The first trial, with the reference's weights or else with those that ModelNew made.
 
-    `differed`: names of the tensors that ModelNew made with other values. `late_again`: a first call that is
-    late is made once more, in a fresh process. Returns the names of those that are kept so. Raises Ended as
-    `Trials.first` does: with what failed by less, if both ways are wrong.
+    `differed`: names of the tensors that ModelNew made with other values. `after_late_call` makes the process
+    in which a late first call is made again, if given. Returns the names of the tensors that are kept as
+    ModelNew made them. Raises Ended as `Trials.first` does: with what failed by less, if both ways are wrong.
     """
     errors = len(ledger.errors)
     try:
-        _first(trials, ledger, afresh if late_again else None)
+        _first(trials, ledger, after_late_call)
         return frozenset()
     except Ended as ended:
-        by = _wrong_by(ledger, ended)
-        if by is None or not differed:
+        by, others = _wrong_by(ledger, ended), differed()
+        if by is None or not others:
             raise
         copied = ended
     weights = _weights_at(ledger)
     before = ledger.since(weights, errors)
     try:
-        afresh(differed)
+        afresh(others)
         trials.first()
     except Ended as ended:
         if ended.status is Status.INFRASTRUCTURE_ERROR:
@@ -530,22 +534,24 @@ def first_trial(
         ledger.checks.extend(before[0])
         ledger.errors.extend(before[1])
         rest = "fails too" if still is None else f"is wrong by {still:.3g} in norm"
-        _add(ledger, f"; with the {len(differed)} as ModelNew made them it {rest}")
+        _add(ledger, f"; with the {len(others)} as ModelNew made them it {rest}")
         raise copied from None
     _add(ledger, f": with the reference's values over them the first trial was wrong by {by:.3g} in norm")
-    return frozenset(differed)
+    return frozenset(others)
 
 
-def _first(trials: Trials, ledger: Ledger, afresh: Afresh | None) -> None:
+def _first(trials: Trials, ledger: Ledger, after_late_call: Callable[[], None] | None) -> None:
     """The first trial. A first call also reads libraries from a disk, which may be slow for reasons that are
-    not the candidate's: `afresh`, if given, makes a process in which a late one is made again."""
+    not the candidate's: a late one is made again in the process that `after_late_call` makes, if given."""
     try:
         trials.first()
     except Ended as ended:
-        if ended.status is not Status.TIMEOUT or afresh is None or trials.has_answered:
+        if ended.status is not Status.TIMEOUT or after_late_call is None or trials.has_answered:
             raise
-        ledger.since(_weights_at(ledger), len(ledger.errors))  # the fresh process has its own
-        afresh(())
+        before = _weights_at(ledger)
+        after_late_call()
+        del ledger.checks[before]  # the fresh process has its own
+        _add(ledger, "; its first call was late, so it was made again in a fresh process")
         trials.first()
 
 
