@@ -159,8 +159,8 @@ def test_what_is_under_way_is_waited_for_and_what_is_asked_later_is_not(warm_poo
     second.pause()
     first.resume()
     wait_until_asked(warm_pool, 2)
-    over.join()
-    assert first.answered and not second.answered
+    over.join(10)
+    assert first.answered and not (over.is_alive() or second.answered)
     second.resume()
 
 
