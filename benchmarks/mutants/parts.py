@@ -40,6 +40,34 @@ REDUCTIONS = {
         "all",
     ),
 }
+FUNCTIONS = {
+    *(
+        "relu",
+        "leaky_relu",
+        "gelu",
+        "silu",
+        "mish",
+        "elu",
+        "selu",
+        "softplus",
+        "tanh",
+        "sigmoid",
+        "log_sigmoid_forward",
+    ),
+    *(
+        "hardtanh",
+        "hardswish",
+        "hardsigmoid",
+        "clamp",
+        "clamp_min",
+        "clamp_max",
+        "exp",
+        "abs",
+        "sqrt",
+        "_softmax",
+    ),
+}
+"""Functions of each element, or of rows, whose result has the form of their input."""
 CONSTANTS = {
     *("other", "exponent", "min", "max", "negative_slope", "alpha", "beta", "scale", "input_scale", "scalar"),
     *("value", "lambd", "threshold", "min_val", "max_val"),
@@ -118,6 +146,8 @@ def sites(kind: str, func: Any, named: Named) -> Iterator[str]:
                 fits = argument.name == "is_causal" and value is True
             case "axis":
                 fits = argument.name == "dim" and name in REDUCTIONS and value not in (None, [])
+            case "function":
+                fits = argument.name == "self" and name in FUNCTIONS and _of_floats(named)
             case "term":
                 fits = argument.name == next(iter(_summed_axes(name, named)), None)
             case "transposed":
@@ -193,6 +223,8 @@ class Changed(Calls):  # type: ignore[no-untyped-call]
             return NotImplemented
         if self.kind == "causal":
             return (_sees_one_more(named), *called(func, named)[1:])
+        if self.kind == "function":
+            return named["self"].clone()
         if self.kind == "statistic":
             statistics = {name: named[name].clone() for name in ("running_mean", "running_var")}
             return called(func, named | statistics)

@@ -33,6 +33,7 @@ ROWS = {
     "axis": "another axis",
     "transposed": "another axis",
     "term": "the last term of a sum left out",
+    "function": "a function left out",
 }
 """Kinds of places, with the row of the table that their mutants count in."""
 _VALUES: dict[str, tuple[Any, ...]] = {"constant": (1.01,), "eps": (10.0,), "gelu": ("tanh",), "mask": (1,)}
