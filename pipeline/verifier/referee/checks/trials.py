@@ -334,9 +334,7 @@ class Trials:
             seen = f"{seen}; {_told(told)}"
         kind = tolerance.error_class(error, self._settings.numerics)
         telling = expected.name.startswith("drawn") or not self._exact_when_drawn
-        telling &= (
-            not 0 < error.wrong < FEW_WRONG * error.count
-        )  # coarse operands spoil more than a few elements
+        telling &= not 0 < error.wrong < FEW_WRONG * error.count
         if telling and kind in _AS_LARGE_AS and self._oracle.multiplies(expected):
             seen = f"{seen}; the error is as large as {_AS_LARGE_AS[kind]} would make it"
         # Other weights are off by as much as weights are: by far more than any arithmetic.

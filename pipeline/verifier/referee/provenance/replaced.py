@@ -71,7 +71,7 @@ _TABLE = (
     ),
     ("addcmul|addcdiv|lerp|foreach_(?:addcmul|addcdiv)", _named_kinds("ARITHMETIC", "ARITHMETIC ARITHMETIC")),
     ("pow|square|float_power|reciprocal", _named_kinds("ARITHMETIC", "FUNCTION")),
-    ("var|std|var_mean|std_mean|batch_norm_(?:gather_)?stats\\w*", _named_kinds("SUM", "ARITHMETIC")),
+    (r"var|std|var_mean|std_mean|batch_norm_(?:gather_)?stats\w*", _named_kinds("SUM", "ARITHMETIC")),
     ("abs|absolute", _named_kinds("FUNCTION", "ARITHMETIC")),
     (
         r"norm|linalg_vector_norm|linalg_norm|linalg_matrix_norm|frobenius_norm",
