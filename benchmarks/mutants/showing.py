@@ -18,12 +18,16 @@ NOT_JUDGED = {
 }
 
 
+FLAGS = {Flag.STATE_NOT_UPDATED, Flag.PRECISION_NOT_SEPARABLE, Flag.WEIGHTS_SPECIALISED}
+"""Those that speak of what a mutant may have changed."""
+
+
 class Outcome(StrEnum):
     """What became of a candidate."""
 
     REFUSED = "refused"
     FLAGGED = "flagged"
-    """Accepted, and flagged for the statistics that it does not update."""
+    """Accepted, and flagged for statistics that it does not update, coarse operands, or other weights."""
     ACCEPTED = "accepted"
     ACCUSED = "accused"
     LEFT_OUT = "left out"
@@ -45,8 +49,8 @@ def outcome(record: Record) -> Outcome:
     if status is Status.CHEATING:
         return Outcome.ACCUSED
     if status is Status.CORRECT:
-        flagged = Flag.STATE_NOT_UPDATED.value in verdict["flags"]
-        return Outcome.FLAGGED if flagged and record["role"] == MUTANT else Outcome.ACCEPTED
+        flagged = record["role"] == MUTANT and not FLAGS.isdisjoint(verdict["flags"])
+        return Outcome.FLAGGED if flagged else Outcome.ACCEPTED
     raised = status in (Status.RUNTIME_ERROR, Status.LOAD_ERROR)
     return Outcome.LEFT_OUT if status in NOT_JUDGED or raised else Outcome.REFUSED
 

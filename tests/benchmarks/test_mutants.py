@@ -119,6 +119,9 @@ def test_outcomes_and_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     flags = [Flag.STATE_NOT_UPDATED.value]
     assert outcome(record(MUTANT, "wrong_output")) is Outcome.REFUSED
     assert outcome(record(MUTANT, "correct", flags=flags)) is Outcome.FLAGGED
+    coarse, other = Flag.PRECISION_NOT_SEPARABLE.value, Flag.SHAPE_SPECIALISED.value
+    assert outcome(record(MUTANT, "correct", flags=[coarse, other])) is Outcome.FLAGGED
+    assert outcome(record(MUTANT, "correct", flags=[other])) is Outcome.ACCEPTED
     assert outcome(record(TWIN, "correct", flags=flags)) is Outcome.ACCEPTED
     assert outcome(record(TWIN, "out_of_memory")) is Outcome.LEFT_OUT
     assert outcome(record(MUTANT, None, "equivalent")) is Outcome.EQUIVALENT
