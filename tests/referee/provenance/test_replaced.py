@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelproof.types import Origin
-from kernelproof.verifier.contestant.profiling import BY_TORCH
+from kernelproof.verifier.contestant.profiling import BY_TORCH, passed_over
 from kernelproof.verifier.referee.provenance.kernels import lacking
 from kernelproof.verifier.referee.provenance.origins import Evidence
 from kernelproof.verifier.referee.provenance.replaced import Kind, Replaced, Works, replaced
@@ -224,6 +224,15 @@ def test_what_is_spelled_in_another_way_is_not_replaced_however_long_it_takes(
     product = ("linear", 1, 9.0, 4000)
     found = compared(on_cpu(product, *reference), on_cpu(product, *others))
     assert found.gone and not found.kinds
+
+
+def test_tensors_of_one_shape_count_once_but_for_products_and_maxima() -> None:
+    assert passed_over("aten.mul", [(4, 4), (4, 4)]) == passed_over("aten.pow", [(4, 4)]) == 16
+    assert passed_over("aten.mul", [(4, 4), (4,)]) == 20
+    assert passed_over("aten.mm", [(4, 4), (4, 4)]) == passed_over("aten.maximum", [(4, 4), (4, 4)]) == 32
+    quarters = 3 * passed_over("aten.maximum", [(400,), (400,)])
+    pooled = compared(on_cpu(("max_pool2d", 1, 1.0, 1600)), on_cpu(("maximum", 3, 0.3, quarters)))
+    assert pooled.gone and not pooled.kinds
 
 
 @pytest.mark.parametrize(
