@@ -41,31 +41,8 @@ REDUCTIONS = {
     ),
 }
 FUNCTIONS = {
-    *(
-        "relu",
-        "leaky_relu",
-        "gelu",
-        "silu",
-        "mish",
-        "elu",
-        "selu",
-        "softplus",
-        "tanh",
-        "sigmoid",
-        "log_sigmoid_forward",
-    ),
-    *(
-        "hardtanh",
-        "hardswish",
-        "hardsigmoid",
-        "clamp",
-        "clamp_min",
-        "clamp_max",
-        "exp",
-        "abs",
-        "sqrt",
-        "_softmax",
-    ),
+    *("relu", "leaky_relu", "gelu", "silu", "mish", "elu", "selu", "softplus", "tanh", "sigmoid", "hardtanh"),
+    *("hardswish", "hardsigmoid", "clamp", "clamp_min", "clamp_max", "exp", "abs", "sqrt", "_softmax"),
 }
 """Functions of each element, or of rows, whose result has the form of their input."""
 CONSTANTS = {

@@ -100,8 +100,8 @@ _EACH_COUNTS = re.compile(r"mm|mv|matmul|linear|conv|dot|einsum|attention|maximu
 def passed_over(name: str, shapes: Iterable[Sequence[int]]) -> int:
     """Elements of an operator's tensors of these shapes. But for products and maxima, tensors of one shape
     count once: `x * x` and `x + y` pass over as many elements as `x ** 2`."""
-    given = [tuple(shape) for shape in shapes]
-    return sum(map(prod, given if _EACH_COUNTS.search(name) else set(given)))
+    all_shapes = [tuple(shape) for shape in shapes]
+    return sum(map(prod, all_shapes if _EACH_COUNTS.search(name) else set(all_shapes)))
 
 
 def attributed(spans: Iterable[Span], launchers: Collection[int] = ()) -> Attributed:
@@ -433,8 +433,8 @@ class Dispatched(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if kind == "operator" and is_library:
             add(self._totals, (kind, name), 1, time.perf_counter_ns() - began)
-            given = (leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor))
-            self._elements[name] += passed_over(name, (leaf.shape for leaf in given))
+            operands = (leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor))
+            self._elements[name] += passed_over(name, (operand.shape for operand in operands))
         return result
 
     @property

@@ -221,14 +221,14 @@ class WarmPool:
             pending.result()
 
     def under_way(self) -> Callable[[], None]:
-        """What waits until those in reserve that are asked something now have answered, and the device can be
-        left to others. One that is taken meanwhile answers its taker."""
+        """A function that waits until the processes at work now have answered: then the device can be left to
+        others. One that is taken meanwhile answers its taker."""
         with self._lock:
-            asked = [spare for spare in self._waiting if not spare.answered]
+            at_work = [spare for spare in self._waiting if not spare.answered]
 
         def over() -> None:
             until = time.monotonic() + START_SECONDS
-            while time.monotonic() < until and not all(spare.answered for spare in asked):
+            while time.monotonic() < until and not all(spare.answered for spare in at_work):
                 time.sleep(LOOK_S)
 
         return over

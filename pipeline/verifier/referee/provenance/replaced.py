@@ -37,10 +37,10 @@ class Kinds(NamedTuple):
     """Of one operator: how often it does each kind of work on an element."""
 
     needs: Counter[Kind]
-    """What it takes to do its work with other operators, in the shortest way: a layer norm is a variance, a
-    difference and a product."""
+    """The shortest way to do its work with other operators: a layer norm is a variance, a difference and a
+    product."""
     does: Counter[Kind]
-    """What it can do for other operators' work."""
+    """Its use for other operators' work."""
 
 
 def _named_kinds(needs: str, more: str = "") -> Kinds:
