@@ -53,6 +53,22 @@ def through(way: Gateway, postgres: PostgresServer, name: str) -> ServerDatabase
     return ServerDatabase(url.replace(f":{postgres.port}/", f":{way.port}/"))
 
 
+@contextmanager
+def once_said(caplog: pytest.LogCaptureFixture, deed: Callable[[], None]) -> Iterator[None]:
+    """Does a deed as soon as there is a warning, or after 30 s, while the block runs."""
+
+    def wait() -> None:
+        end = time.monotonic() + 30
+        while not lines(caplog) and time.monotonic() < end:
+            time.sleep(0.05)
+        deed()
+
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(wait)
+        yield
+        waiting.result()
+
+
 def judge(store: Store, sample: int) -> None:
     samples.judge(store, samples.problem(), samples.settings(), speedup=2.0, sample=sample)
 
@@ -78,7 +94,7 @@ def test_a_server_that_falls_silent_and_comes_back_loses_nothing(
     with open_store(through(way, postgres, postgres.made())) as store:
         judge(store, 0)
         way.fall_silent()
-        with later(5.0, way.come_back):
+        with once_said(caplog, way.come_back):
             judge(store, 1)
             assert count(store) == 2
         assert len(lines(caplog)) == 1 and SAID in lines(caplog)[0]
@@ -106,7 +122,7 @@ def test_a_server_that_falls_silent_within_a_transaction_loses_nothing(
             event.listen(session.get_bind().engine, "commit", lambda _: way.fall_silent(), once=True)
 
     with closing(open_database(through(way, postgres, postgres.made()), create=False)) as database:
-        with later(6.0, way.come_back):
+        with once_said(caplog, way.come_back):
             database.write(work)
         wanted = {"after_begin": 2, "before_commit": 1}[when]
         assert len(tries) == wanted and len(lines(caplog)) == 1 and SAID in lines(caplog)[0]
