@@ -52,7 +52,7 @@ def test_processor_time_of_the_hold_counts_and_convicts_nobody(
     judged = verdict(written(tmp_path, PROBLEM), as_candidate(PROBLEM), tools)
     assert judged.status is Status.CORRECT, judged.reason
     assert judged.measurement is not None
-    assert judged.measurement.speedup_interval.high < 0.6
+    assert judged.measurement.speedup < 0.3  # 0.1; the interval's other end is anywhere on a busy machine
 
 
 def test_who_is_continued_by_the_kernels_timer_gains_nothing(
