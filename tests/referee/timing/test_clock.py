@@ -179,6 +179,32 @@ def test_nor_does_one_that_takes_it_very_unevenly(
     assert told.pace is not Pace.FASTER
 
 
+def single(baseline: float, candidate: float) -> list[clock.Round]:
+    """Rounds of one call each."""
+    return [clock.Round(order, [baseline], [candidate], candidate, baseline) for order in ("BC", "CB") * 4]
+
+
+@given(st.integers(2, 16), st.floats(2, 100))
+def test_calls_that_share_their_work_claim_no_more_than_one_alone(calls: int, each: float) -> None:
+    done = [each, *[1e-6] * (calls - 1)]  # all of them for the price of one
+    rounds = [clock.Round("BC", [each] * calls, done, each, each * calls) for _ in range(10)]
+    assert claim.conclude(rounds, backend="cpp").speedup > 1.9
+    told = claim.conclude(rounds, backend="cpp", single=single(each, each))
+    assert told.speedup <= claim.REACH
+    assert told.pace is not Pace.FASTER
+
+
+@given(st.floats(0.05, 100), st.floats(0.2, 5), st.floats(0, 1))
+def test_a_call_alone_that_comes_to_cold_caches_takes_no_claim_away(
+    each: float, ratio: float, cold: float
+) -> None:
+    calls, candidates = [each] * 4, [each * ratio] * 4
+    rounds = [clock.Round("BC", calls, candidates, sum(candidates), sum(calls)) for _ in range(10)]
+    colder = each * ratio + cold * (claim.SINGLE_SHARE * each + claim.SINGLE_MS) * 0.999
+    told = claim.conclude(rounds, backend="cpp", single=single(each, colder))
+    assert told == claim.conclude(rounds, backend="cpp")
+
+
 def alone(call: float, host: float = 0.5, *, calls: int = 4) -> dict[int, list[clock.Alone]]:
     return {0: [clock.Alone([call] * calls, calls * (call + host)) for _ in range(5)]}
 

@@ -39,6 +39,9 @@ REACH = 1.015
 RISK = 0.01
 """Chance that the outer clock's bound is beyond the truth, at one look. A measurement is looked at several
 times; simulated over all looks it is below 0.025 (tests/referee/timing/test_mixtures.py)."""
+SINGLE_SHARE, SINGLE_MS = 0.15, 0.3
+"""A call that is alone in its block may take this share of the baseline's call, and so many milliseconds,
+longer than one among others: it comes to cold caches."""
 _LEAST = 1e-6
 """Of a baseline's call: no candidate takes less."""
 LAUNCH_BOUND_MS = 0.02
@@ -130,6 +133,21 @@ def reached(rounds: Sequence[Round], backend: str, device_spread: float = 0.0) -
     )
 
 
+def within_single(reach: Reached, single: Sequence[Round]) -> Reached:
+    """The reach where calls that share no work bear the claim out, else no more than they show.
+
+    `single`: rounds of one call each. On a CPU all inputs of a block lie readable at its first call, so all
+    results can be computed at once, and a weight is read once for all.
+    """
+    for own in clock.pairs(single):
+        shown, baseline = _times(own), clock.baseline_ms(own)
+        assert shown is not None
+        if shown.low > math.exp(-reach.estimate) + SINGLE_SHARE + SINGLE_MS / baseline:
+            outer = Interval(low=-math.log(shown.low), high=max(reach.outer.high, -math.log(shown.low)))
+            reach = replace(reach, outer=outer)
+    return reach
+
+
 def _outer(rounds: Sequence[Round]) -> Interval:
     """Where the log-ratio surely is by the outer clock. Its error is symmetric in times, not in ratios.
 
@@ -164,18 +182,19 @@ def conclude(
     *,
     backend: str,
     alone: Mapping[int, Sequence[Alone]] | None = None,
+    single: Sequence[Round] = (),
     device_spread: float = 0.0,
     rigor: Rigor = Rigor.QUICK,
     trusted: bool = False,
     reach: Reached | None = None,
 ) -> Measurement:
-    """The measurement that complete, believable rounds give.
+    """The measurement that complete, believable rounds give, with what `single` ones of one call each show.
 
     `trusted`: the candidate is a baseline of ours, whose own clock is believed. `reach`: what `reached` says
     of these rounds where that is known, without `alone`, which changes them, and without `device_spread`.
     """
     fair = bounded(rounds, alone or {}, backend)
-    reach = reach or reached(fair, backend, device_spread)
+    reach = within_single(reach or reached(fair, backend, device_spread), single)
     if trusted:
         reach = replace(reach, outer=Interval(low=reach.inner, high=reach.inner_interval.high))
     logs, inner = reach.interval, reach.inner_interval.high

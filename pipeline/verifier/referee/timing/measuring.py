@@ -199,6 +199,7 @@ class Measuring:
             self.timed.rounds,
             backend=self.subject.settings.backend,
             alone=self.timed.alone,
+            single=self.timed.single,
             device_spread=known.aa_spread,
             rigor=self.subject.settings.rigor,
         )
@@ -261,6 +262,7 @@ class Measuring:
 
     def _add(self, timed: Timed) -> None:
         self.timed.rounds += timed.rounds
+        self.timed.single += timed.single
         self.timed.disturbed += timed.disturbed
         self.timed.looks += timed.looks
         self.timed.notes += [note for note in timed.notes if note not in self.timed.notes]
@@ -371,6 +373,9 @@ class Measuring:
             "uneven_ms": uneven,
             "allowed_ms": allowed,
         }
+        if single := self.timed.single:
+            figures["single_ms"] = median(map(clock.outer_call_ms, single))
+            figures["single_baseline_ms"] = clock.baseline_ms(single)
         compared = {"beyond_trial": self.timed.beyond_trial} if self.timed.beyond_trial else {}
         seen = f"{counted(self.timed.checked_calls, 'call')} compared, all right"
         self.ledger.passed(TIMED_OUTPUTS, seen, compared)

@@ -18,6 +18,9 @@ many calls come cannot spread over them the time that it hides. Example: where c
 2 ms each, a block on a GPU holds MAX_SLOTS calls. Where they take 20 ms each it holds three, since no block
 should be longer than the backend's `longest_block_ms`.
 
+On a CPU all inputs of a block lie readable, so its calls could share work. So at last some rounds hold one
+call each (`claim.within_single`).
+
 `Arrival` says whether the results of a block were there when its contestant said so. A candidate that
 replies before its device is done has work of its calls off the clock, and by the time that outputs are
 compared, all is there. So a few elements of a few places, others in each block, are read while the clock
@@ -202,6 +205,8 @@ class Timed:
     bad: ErrorStatistics | None = None
     looks: list[Look] = field(default_factory=list)
     """At the kernels in a block of the candidate's, one for each pair of processes."""
+    single: list[Round] = field(default_factory=list)
+    """Rounds of one call each."""
     alone: dict[int, list[Alone]] = field(default_factory=dict)
     """The baseline's blocks after a pair's candidate was gone, by the pair's number."""
     before: Readings = field(default_factory=dict)
@@ -250,6 +255,10 @@ WARM_UP_SECONDS = 0.2
 OURS_TIMES = 1.1
 """What the referee's device does for a call of the candidate's takes so many times what it took in the
 baseline's last block, at most. A process that has work on the device gets slices of milliseconds."""
+SINGLE_ROUNDS, LATE_SINGLE_ROUNDS = 8, 4
+"""Rounds of one call each on a CPU, and so many where they take long."""
+SINGLE_TIME = 0.25
+"""They take long beyond this share of the time that a pair of processes has."""
 ALONE_ROUNDS, QUICK_ALONE_ROUNDS = 5, 3
 """Blocks of the baseline after the candidate's process is gone, of each number of calls. One where the
 candidate is clearly slower: the others would only make a claim exact."""
@@ -356,6 +365,7 @@ class Stopwatch:
             self._decoy(timed)
         if timed.failure is None and self._wants_look(timed.rounds):
             timed.looks.append(self._look(timed))
+        self._single_calls(timed, session)
         timed.after, timed.beyond_trial = after.result(), self._outputs.beyond_trial
         timed.notes, timed.power_capped = list(self._watch.notes), self._watch.power_capped
         return timed
@@ -373,6 +383,20 @@ class Stopwatch:
             return None
         self._blocks.done()
         return done
+
+    def _single_calls(self, timed: Timed, session: int) -> None:
+        """Rounds of one call each where calls could share their work, and the candidate makes a claim."""
+        rule, began = self._rule, time.monotonic()
+        if not self._destroys or rule.is_clearly_slower(timed.rounds) or rule.is_below_bar(timed.rounds):
+            return
+        usual, self._blocks.counts = self._blocks.counts, (1, 1)
+        wanted = SINGLE_ROUNDS
+        while timed.failure is None and len(timed.single) < wanted:
+            if (done := self._counted(timed, session)) is not None:
+                timed.single.append(done)
+            if time.monotonic() - began > SINGLE_TIME * self._settings.most_seconds:
+                wanted = LATE_SINGLE_ROUNDS
+        self._blocks.counts = usual
 
     def baseline_alone(self, timed: Timed, session: int) -> None:
         """Measures the baseline once more, after the candidate's process is gone."""
