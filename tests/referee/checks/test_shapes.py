@@ -120,7 +120,7 @@ def test_a_verdict_says_whether_indices_went_beyond_an_int(extra: int, outcome: 
     assert f"{2**31 + extra:,} elements" in check.seen and not ledger.flags
 
 
-@pytest.mark.parametrize("shape", [(6, 8), (2, 3, 4, 5), (7, 1)])
+@pytest.mark.parametrize("shape", [(6, 8), (2, 3, 4, 5), (7, 1), (5,)])
 def test_a_layout_is_one_of_several_and_never_contiguous(shape: tuple[int, ...]) -> None:
     x = torch.rand(shape)
     layouts = set()

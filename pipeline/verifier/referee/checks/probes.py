@@ -316,7 +316,7 @@ class Probes:
         for other in shapes.batches(few=few):
             yield Probe(other.name, Flag.SHAPE_SPECIALISED, other.ways, growth=other.growth)
         secret = torch.Generator().manual_seed(self._ledger.seed("layouts and masks"))
-        if any(t.dim() >= 2 and t.numel() > 1 for t in tensors(arguments)):
+        if any(t.dim() and t.numel() > 1 for t in tensors(arguments)):
             ways = [partial(strided, arguments, secret)]
             yield Probe("strided inputs", Flag.LAYOUT_SPECIALISED, ways, growth=2.0)
         if any(map(is_mask, tensors(arguments))):
@@ -560,7 +560,7 @@ def strided(arguments: list[Any], generator: torch.Generator) -> list[Any]:
     """The same values otherwise laid out in memory: dimensions in a secret order, rows or elements apart."""
 
     def change(tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.dim() < 2:
+        if not tensor.dim():
             return tensor
         order = torch.randperm(tensor.dim(), generator=generator).tolist()
         inner = tensor.permute(order)
