@@ -64,6 +64,13 @@ PROBLEMS: dict[str, tuple[str, str, str]] = {
         "x @ self.w",
         "torch.randint(-9, 9, (50, 99)).float()",
     ),
+    "complex sum": ("pass", "torch.view_as_real(torch.view_as_complex(x).sum(1))", "torch.rand(16, 6000, 2)"),
+    "rotary": (
+        "self.w = nn.Buffer(torch.polar(torch.ones(64, 32), torch.rand(64, 32)))",
+        "torch.view_as_real(torch.view_as_complex(x.unflatten(2, (32, 2))) * self.w).flatten(2)",
+        "torch.randn(9, 64, 64)",
+    ),
+    "complex flip": ("pass", "torch.view_as_real(x.flip(0))", "torch.randn(99, 50, dtype=torch.complex64)"),
 }
 
 
@@ -164,6 +171,7 @@ HONEST: dict[tuple[str, str], Candidate] = {
     ("mish of a convolution", "fast"): lambda m, x: (m.w(x) - 0.7) * fast_tanh(F.softplus(m.w(x) - 0.7)),
     ("squared error", "TF32, which is not separable"): lambda m, x: ((eleven_bits(x) - 0.5) ** 2).mean(),
     ("whole numbers", "TF32, which is exact"): lambda m, x: eleven_bits(x) @ eleven_bits(m.w),
+    ("complex sum", "in turn"): lambda m, x: sum(x.unbind(1)),
 }
 
 
@@ -216,16 +224,9 @@ def test_only_what_a_trace_shows_to_be_moved_has_the_bound_of_a_few_roundings(
     oracles: dict[str, Oracle],
 ) -> None:
     """The error of a product of whole numbers happens to be 0."""
-
-    def off(share: float, name: str) -> dict[str, Any]:
-        oracle = oracles[name]
-        found = judged(oracle, lambda m, x: (m.w(x) if name == "embedding" else x @ m.w) * (1 + share), 0)
-        return found.precision[0]
-
-    assert off(1e-6, "embedding")["moved"]
-    assert off(1e-6, "embedding")["refused"]
-    assert not off(1e-6, "whole numbers")["moved"]
-    assert not off(1e-6, "whole numbers")["refused"]
+    for name, moved in (("embedding", 1), ("complex flip", 1), ("whole numbers", 0), ("rotary", 0)):
+        [output] = judged(oracles[name], lambda m, x: m(x) * (1 + 1e-6), 0).precision
+        assert (output["moved"], output["refused"]) == (moved, moved)
 
 
 def test_a_bound_that_takes_too_long_decides_nothing_but_a_flag(

@@ -29,8 +29,8 @@ no arithmetic to round in, so ROUNDINGS roundings are its bound. An error that h
 An output that only the floor accepts is wrong if it is not within N; where precision is not separable, it is
 accepted, and flagged if a share of the smallest error would refuse it. So is one that coarse operands in some
 place explain where they are no mark, and twice plain arithmetic does not. So is one whose bound is not
-found out, in MOST_SECONDS or since the reference cannot be run so. The figures of `values: NAME` tell
-all that.
+found out, in MOST_SECONDS or since the reference cannot be run so, or adds up complex numbers. The figures
+of `values: NAME` tell all that.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ _MOVES = _GATHERS - {"_embedding_bag", "_embedding_bag_forward_only"} | {
     *("full_like", "new_full", "fill_", "zero_", "scalar_tensor", "lift_fresh"),
 }
 """Operators whose float results hold elements of their operands, or constants."""
+_SINGLE = {torch.float32, torch.complex64}
 _TANH = {"tanh", "sigmoid", "gelu", "silu", "mish"}
 """Functions that a kernel may make of tanhf."""
 _SPECIAL = _TANH | {
@@ -166,6 +167,8 @@ class _Rounded(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Products, gathers and softmaxes of float32 tensors so far."""
         self.moved = True
         """Whether every float so far was moved, not computed."""
+        self.adds_complex = False
+        """Whether there were sums of complex numbers, which plain arithmetic leaves to torch."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -183,9 +186,10 @@ class _Rounded(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self._by_hand:
             result = self._off(func, name.rstrip("_"), bound(func, args, kwargs), result)
         if not func.is_view:
-            kinds = {t.dtype for t in tensors([args, kwargs, result]) if t.is_floating_point()}
-            into = {t.dtype for t in tensors([result]) if t.is_floating_point()}
-            self.moved &= not into or (name in _MOVES and kinds == {torch.float32})
+            kinds, moves = _kinds([args, kwargs, result]), name in _MOVES
+            self.moved &= not _kinds(result) or (moves and kinds <= _SINGLE)
+            elementwise = moves or torch.Tag.pointwise in func.tags
+            self.adds_complex |= not elementwise and any(kind.is_complex for kind in kinds)
         return self._exponentials(result, bound(func, args, kwargs)["dim"]) if rounded and softmax else result
 
     def _operands(
@@ -216,6 +220,11 @@ class _Rounded(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return powers / powers.sum(dim, keepdim=True)
 
 
+def _kinds(value: Any) -> set[torch.dtype]:
+    """The floating and complex dtypes of tensors."""
+    return {t.dtype for t in tensors(value) if t.is_floating_point() or t.is_complex()}
+
+
 def _depth(name: str, named: dict[str, Any]) -> int:
     """How many terms the sums of a product have, or more."""
     if name == "convolution":
@@ -241,6 +250,8 @@ class Precision:
             self._outputs(at, self._model, at.arguments, trace)
             if trace.moved:
                 return [Bound(LEAST, moved=True)] * len(sticks)
+            if trace.adds_complex:
+                return "the reference adds up complex numbers"
             plain = self._arithmetic.plain_errors(at, sticks)
             if plain is None:
                 return "plain arithmetic could not be run"
