@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from kernelproof.verifier.referee.stages import BUILT_SECONDS, LEAST_SECONDS, le
 from kernelproof.verifier.status_rules import Ended
 from tests.referee.corpus import members
 from tests.referee.court import Court
+from tests.referee.problems import text, written
 
 PLAIN = "ext = load_inline('x', cuda_sources=['__global__ void warp() {}'], functions=['f'])"
 
@@ -95,3 +97,34 @@ def test_a_call_that_is_late_in_a_fresh_process_too_or_was_not_the_first_is_a_ti
     verdict = court.verdict(SLOW.replace("WAITS", waits), "level1/1", call_seconds=3)
     assert verdict.status is Status.TIMEOUT and LATE in verdict.reason
     assert [check.seen.endswith(AGAIN) for check in verdict.checks if check.name == "weights"] == [again]
+
+
+FOLDED = """
+import time
+import torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(9, 9)
+        with torch.no_grad():
+            self.linear.weight.mul_(3.0), self.linear.bias.mul_(3.0)
+        self.own, self.made = float(self.linear.weight.sum()), time.time()
+
+    def forward(self, x):
+        if float(self.linear.weight.sum()) == self.own and WAITS:
+            time.sleep(60)
+        return self.linear(x)
+"""
+
+
+@pytest.mark.parametrize(("late", "limit", "status"), [(12, 12, Status.CORRECT), (600, 3, Status.TIMEOUT)])
+def test_a_first_call_with_weights_that_are_kept_is_made_again_too(
+    court: Court, tmp_path: Path, late: int, limit: int, status: Status
+) -> None:
+    problem = text("return self.linear(x) * 3", "torch.randn(33, 9)", "self.linear = nn.Linear(9, 9)")
+    source = FOLDED.replace("WAITS", f"self.made < {time.time() + late}")
+    verdict = court.verdict(source, written(tmp_path, problem), call_seconds=limit)
+    assert verdict.status is status, verdict.reason
+    assert [AGAIN in check.seen for check in verdict.checks if check.name == "weights"] == [True]

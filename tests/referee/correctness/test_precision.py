@@ -64,6 +64,19 @@ PROBLEMS: dict[str, tuple[str, str, str]] = {
         "x @ self.w",
         "torch.randint(-9, 9, (50, 99)).float()",
     ),
+    "complex sum": ("pass", "torch.view_as_real(torch.view_as_complex(x).sum(1))", "torch.rand(16, 6000, 2)"),
+    "rotary": (
+        "self.w = nn.Buffer(torch.polar(torch.ones(64, 32), torch.rand(64, 32)))",
+        "torch.view_as_real(torch.view_as_complex(x.unflatten(2, (32, 2))) * self.w).flatten(2)",
+        "torch.randn(9, 64, 64)",
+    ),
+    "bfloat16 table": (
+        "self.w = nn.Embedding(300, 64, dtype=torch.bfloat16)",
+        "self.w(x)",
+        "torch.randint(0, 300, (500,))",
+    ),
+    "float16 relu": ("pass", "x.relu()", "torch.randn(99, 50, dtype=torch.float16)"),
+    "complex flip": ("pass", "torch.view_as_real(x.flip(0))", "torch.randn(99, 50, dtype=torch.complex64)"),
 }
 
 
@@ -137,8 +150,14 @@ def fast_tanh(x: torch.Tensor) -> torch.Tensor:
     return torch.tanh(x) + (2 * noise - 1) * 3.5e-6
 
 
+def eight_bits(table: torch.Tensor) -> torch.Tensor:
+    step = table.float().abs().amax(1, keepdim=True) / 127
+    return ((table / step).round() * step).to(table.dtype)
+
+
 COARSE: dict[tuple[str, str], Candidate] = {
     ("embedding", "16-bit table"): lambda m, x: sixteen_bits(m.w.weight)[x],
+    ("bfloat16 table", "8-bit table"): lambda m, x: eight_bits(m.w.weight)[x],
     ("bag", "16-bit table"): lambda m, x: sixteen_bits(m.w.weight)[x].mean(1),
     ("masked softmax", "half exponentials"): masked_softmax(
         lambda powers: torch.where(powers < 1 / 32, powers.half().float(), powers)
@@ -149,6 +168,7 @@ COARSE: dict[tuple[str, str], Candidate] = {
 }
 HONEST: dict[tuple[str, str], Candidate] = {
     ("embedding", "by a gather"): lambda m, x: m.w.weight.gather(0, x[:, None].expand(-1, 64)),
+    ("bfloat16 table", "by way of float32"): lambda m, x: m.w.weight.float()[x].bfloat16(),
     ("bag", "in turn"): lambda m, x: sum(m.w.weight[x[:, k]] for k in range(9)) / 9,
     ("masked softmax", "exp2"): masked_softmax(lambda powers: powers),
     ("softmax of product", "three TF32"): lambda m, x: (0.15 * three_tf32(x, m.w)).softmax(1),
@@ -164,6 +184,7 @@ HONEST: dict[tuple[str, str], Candidate] = {
     ("mish of a convolution", "fast"): lambda m, x: (m.w(x) - 0.7) * fast_tanh(F.softplus(m.w(x) - 0.7)),
     ("squared error", "TF32, which is not separable"): lambda m, x: ((eleven_bits(x) - 0.5) ** 2).mean(),
     ("whole numbers", "TF32, which is exact"): lambda m, x: eleven_bits(x) @ eleven_bits(m.w),
+    ("complex sum", "in turn"): lambda m, x: sum(x.unbind(1)),
 }
 
 
@@ -216,16 +237,16 @@ def test_only_what_a_trace_shows_to_be_moved_has_the_bound_of_a_few_roundings(
     oracles: dict[str, Oracle],
 ) -> None:
     """The error of a product of whole numbers happens to be 0."""
+    for name, moved in (("embedding", 1), ("complex flip", 1), ("whole numbers", 0), ("rotary", 0)):
+        [output] = judged(oracles[name], lambda m, x: m(x) * (1 + 1e-6), 0).precision
+        assert (output["moved"], output["refused"]) == (moved, moved)
 
-    def off(share: float, name: str) -> dict[str, Any]:
-        oracle = oracles[name]
-        found = judged(oracle, lambda m, x: (m.w(x) if name == "embedding" else x @ m.w) * (1 + share), 0)
-        return found.precision[0]
 
-    assert off(1e-6, "embedding")["moved"]
-    assert off(1e-6, "embedding")["refused"]
-    assert not off(1e-6, "whole numbers")["moved"]
-    assert not off(1e-6, "whole numbers")["refused"]
+def test_a_narrow_output_that_is_computed_keeps_its_floor(oracles: dict[str, Oracle]) -> None:
+    found = judged(oracles["float16 relu"], lambda m, x: (x.relu().float() * 0.9996).half(), 0)
+    [output] = found.precision
+    assert found.wrong is None
+    assert (output["moved"], output["flagged"], output["bound"]) == (False, False, 2.0**-10)
 
 
 def test_a_bound_that_takes_too_long_decides_nothing_but_a_flag(

@@ -154,6 +154,7 @@ class Trials:
 
     def first(self) -> None:
         """The first trial on drawn inputs, twice: most wrong candidates end here. Raises as `run` does."""
+        self._seconds["candidate"] = 0.0
         arguments, seed = self._draw("drawn")
         native = self._oracle.native(arguments, seed)
         slot = self._slots[0]
@@ -196,7 +197,7 @@ class Trials:
 
     @property
     def has_answered(self) -> bool:
-        """Whether any call came back."""
+        """Whether any call came back since the first trial began."""
         return self._seconds["candidate"] > 0
 
     @property
@@ -505,7 +506,8 @@ def first_trial(
 
     `differed`: names of the tensors that ModelNew made with other values. `after_late_call` makes the process
     in which a late first call is made again, if given. Returns the names of the tensors that are kept as
-    ModelNew made them. Raises Ended as `Trials.first` does: with what failed by less, if both ways are wrong.
+    ModelNew made them. Raises Ended as `Trials.first` does: with what failed by less, if both ways are wrong,
+    and with the second if that is late: it may have been right.
     """
     errors = len(ledger.errors)
     try:
@@ -520,12 +522,12 @@ def first_trial(
     before = ledger.since(weights, errors)
     try:
         afresh(others)
-        trials.first()
+        _first(trials, ledger, after_late_call)
     except Ended as ended:
         if ended.status is Status.INFRASTRUCTURE_ERROR:
             raise
         still = _wrong_by(ledger, ended)
-        if still is not None and still < by:
+        if ended.status is Status.TIMEOUT or (still is not None and still < by):
             _add(ledger, f"; with the reference's values over them it was wrong by {by:.3g} in norm")
             raise
         ledger.since(weights, errors)
@@ -534,7 +536,7 @@ def first_trial(
         rest = "fails too" if still is None else f"is wrong by {still:.3g} in norm"
         _add(ledger, f"; with the {len(others)} as ModelNew made them it {rest}")
         raise copied from None
-    _add(ledger, f": with the reference's values over them the first trial was wrong by {by:.3g} in norm")
+    _add(ledger, f"; with the reference's values over them the first trial was wrong by {by:.3g} in norm")
     return frozenset(others)
 
 

@@ -276,8 +276,9 @@ class Oracle:
         return Comparison(found)
 
     def judge(self, expected: Expected, mine: Sequence[torch.Tensor]) -> Comparison:
-        """`compare`, and the bound that fits the problem in place of the dtype's floor: for float32 outputs
-        that only the floor accepts, on drawn inputs and on `signed` ones."""
+        """`compare`, and the bound that fits the problem in place of the dtype's floor: for float32 outputs,
+        and narrow ones that may be moved only, that only the floor accepts, on drawn inputs and on `signed`
+        ones."""
         found, name = self.compare(expected, mine), precision.JUDGED.get(expected.name.split()[0])
         settled = found.excused is not None or found.wrong is not None
         if settled or self._numerics != "fp32" or name is None:
@@ -290,10 +291,16 @@ class Oracle:
                 stick, mine[output], trial=expected.name, output=output, floor=floor
             )
 
+        narrow = {
+            output
+            for output, stick in enumerate(expected.sticks)
+            if stick.native.itemsize == 2 and stick.reference_norm == 0.0  # as where it is only moved
+        }
         fitted = {
             output
             for output, stick in enumerate(expected.sticks)
-            if stick.native.dtype == torch.float32 and stick.has_truth and stick.noise is None
+            if stick.native.dtype == torch.float32 or output in narrow
+            if stick.has_truth and stick.noise is None
             if output not in expected.native.indices
         }
         self._fitted |= fitted
@@ -302,14 +309,15 @@ class Oracle:
             for output in sorted(fitted)
             if not _surely_within(errors[output], precision.LEAST)
             if held(output, precision.LEAST).wrong
-            and not held(output, tolerance.norm_floor(torch.float32)).wrong
+            and not held(output, tolerance.norm_floor(expected.sticks[output].native.dtype)).wrong
         ]
         bounds = self.fit(expected) if near else ""
         records = []
         for output in near:
             record: dict[str, Any] = {"output": output, "error": errors[output].relative_norm}
             if isinstance(bounds, str):
-                records.append(record | {"flagged": True, "unknown": bounds})
+                if output not in narrow:
+                    records.append(record | {"flagged": True, "unknown": bounds})
                 continue
             bound = bounds[output]
             beyond = bound.doubtful(errors[output].relative_norm)

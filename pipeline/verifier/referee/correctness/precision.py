@@ -24,13 +24,14 @@ An error e of which a share is below that is no mark of coarse operands, and is 
 precision is not separable there, and the floor stays.
 
 A reference that only moves data (a gather, a copy, a concatenation: every operator that it runs is seen) has
-no arithmetic to round in, so ROUNDINGS roundings are its bound. An error that happened to be 0 says nothing.
+no arithmetic to round in, so ROUNDINGS roundings of float32 are its bound, for float16 and bfloat16 too. An
+error that happened to be 0 says nothing: a narrow output that is computed keeps its floor.
 
 An output that only the floor accepts is wrong if it is not within N; where precision is not separable, it is
 accepted, and flagged if a share of the smallest error would refuse it. So is one that coarse operands in some
 place explain where they are no mark, and twice plain arithmetic does not. So is one whose bound is not
-found out, in MOST_SECONDS or since the reference cannot be run so. The figures of `values: NAME` tell
-all that.
+found out, in MOST_SECONDS or since the reference cannot be run so, or adds up complex numbers. The figures
+of `values: NAME` tell all that.
 """
 
 from __future__ import annotations
@@ -99,6 +100,8 @@ _MOVES = _GATHERS - {"_embedding_bag", "_embedding_bag_forward_only"} | {
     *("full_like", "new_full", "fill_", "zero_", "scalar_tensor", "lift_fresh"),
 }
 """Operators whose float results hold elements of their operands, or constants."""
+_ALIKE = ({torch.float32, torch.complex64}, {torch.float16}, {torch.bfloat16})
+"""Dtypes between which a move rounds nothing."""
 _TANH = {"tanh", "sigmoid", "gelu", "silu", "mish"}
 """Functions that a kernel may make of tanhf."""
 _SPECIAL = _TANH | {
@@ -137,7 +140,7 @@ class Bound:
     def doubtful(self, error: float) -> float | None:
         """Beyond what bound an error raises the question of coarse operands; None where it does not."""
         if not self.separable:
-            return COARSE_SHARE * (self.smallest or 0.0)
+            return None if self.smallest is None else COARSE_SHARE * self.smallest
         found = [far for far in self.hidden if COARSE_SHARE * far < error < BFLOAT16_STEPS * far]
         return max(COARSE_SHARE * min(found), 2 * self.plain, LEAST) if found else None
 
@@ -166,6 +169,8 @@ class _Rounded(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Products, gathers and softmaxes of float32 tensors so far."""
         self.moved = True
         """Whether every float so far was moved, not computed."""
+        self.adds_complex = False
+        """Whether there were sums of complex numbers, which plain arithmetic leaves to torch."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -183,9 +188,10 @@ class _Rounded(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self._by_hand:
             result = self._off(func, name.rstrip("_"), bound(func, args, kwargs), result)
         if not func.is_view:
-            kinds = {t.dtype for t in tensors([args, kwargs, result]) if t.is_floating_point()}
-            into = {t.dtype for t in tensors([result]) if t.is_floating_point()}
-            self.moved &= not into or (name in _MOVES and kinds == {torch.float32})
+            kinds, moves = _kinds([args, kwargs, result]), name in _MOVES
+            self.moved &= not _kinds(result) or (moves and any(map(kinds.issubset, _ALIKE)))
+            elementwise = moves or torch.Tag.pointwise in func.tags
+            self.adds_complex |= not elementwise and any(kind.is_complex for kind in kinds)
         return self._exponentials(result, bound(func, args, kwargs)["dim"]) if rounded and softmax else result
 
     def _operands(
@@ -216,6 +222,11 @@ class _Rounded(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return powers / powers.sum(dim, keepdim=True)
 
 
+def _kinds(value: Any) -> set[torch.dtype]:
+    """The floating and complex dtypes of tensors."""
+    return {t.dtype for t in tensors(value) if t.is_floating_point() or t.is_complex()}
+
+
 def _depth(name: str, named: dict[str, Any]) -> int:
     """How many terms the sums of a product have, or more."""
     if name == "convolution":
@@ -241,6 +252,8 @@ class Precision:
             self._outputs(at, self._model, at.arguments, trace)
             if trace.moved:
                 return [Bound(LEAST, moved=True)] * len(sticks)
+            if trace.adds_complex:
+                return "the reference adds up complex numbers"
             plain = self._arithmetic.plain_errors(at, sticks)
             if plain is None:
                 return "plain arithmetic could not be run"
@@ -252,6 +265,9 @@ class Precision:
             return "the reference could not be run so"  # ValueError: another number of outputs
         bounds = []
         for number, (stick, far, lost) in enumerate(zip(sticks, plain, by_hand, strict=True)):
+            if stick.native.dtype != torch.float32:
+                bounds.append(Bound(tolerance.norm_floor(stick.native.dtype)))
+                continue
             sums = max(tolerance.PLAIN_MULTIPLE * far, lost)
             bounds.append(replace(_bound(stick, sums, [each[number] for each in errors]), plain=far))
         return bounds
