@@ -262,8 +262,15 @@ def test_a_product_of_a_library_that_does_the_function_too_replaces_nothing(prod
 def test_an_unknown_operator_may_do_anything_and_its_time_counts() -> None:
     fft = on_cpu(("fft_rfft", 1, 1.0, 100))
     assert not compared(on_cpu(("relu", 1, 1.0, 100)), fft).kinds
-    assert not compared(fft, on_cpu(("mul", 1, 0.95, 10))).kinds
-    assert compared(fft, on_cpu(("mul", 1, 0.5, 1000))).kinds
+    assert not compared(fft, on_cpu(("fft_fft", 1, 0.95, 10))).kinds
+    scaled = compared(fft, on_cpu(("mul", 1, 0.95, 10)))
+    assert scaled.kinds and not scaled.by_fused
+    assert compared(fft, on_cpu(("mul", 1, 0.5, 1000))).by_fused
+
+
+def test_a_table_made_of_no_tensor_makes_up_for_no_work_on_tensors() -> None:
+    found = compared(on_cpu(("relu", 1, 0.1, 1000)), on_cpu(("hann_window", 1, 0.3, 0)))
+    assert found.kinds == found.by_fused == (Kind.COMPARISON,)
 
 
 def test_a_spelling_does_not_pass_however_long_an_own_kernel_spins() -> None:
