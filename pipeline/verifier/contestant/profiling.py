@@ -156,7 +156,7 @@ def _kind(name: str) -> tuple[str, str, bool]:
     dotted = f"{namespace}.{base}"
     if namespace not in LIBRARY_NAMESPACES:
         return "operator", dotted, False
-    if base in _MOVE or base.endswith("_copy"):
+    if base in _MOVE or (base.endswith("_copy") and base != "index_copy"):
         return "copy", dotted, True
     return ("operator" if base not in _ALLOCATE and _computes(name) else ""), dotted, True
 

@@ -387,6 +387,7 @@ def test_other_threads_have_a_nesting_of_their_own() -> None:
         (lambda x: torch.nn.functional.layer_norm(x, (4,)), {"aten.native_layer_norm"}, set()),
         (lambda x: x.clone().add_(1), {"aten.add_"}, {"aten.clone"}),
         (lambda x: torch.cat([x, x]), {"aten.cat"}, set()),
+        (lambda x: torch.index_copy(x, 0, torch.arange(4), x), {"aten.index_copy"}, None),
     ],
 )
 def test_compute_operators_are_told_from_views_and_copies(
