@@ -21,6 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from math import prod
 from pathlib import Path
 from types import FrameType
@@ -99,9 +100,16 @@ _EACH_COUNTS = re.compile(r"mm|mv|matmul|linear|conv|dot|einsum|attention|maximu
 
 def passed_over(name: str, shapes: Iterable[Sequence[int]]) -> int:
     """Elements of an operator's tensors of these shapes. But for products and maxima, tensors of one shape
-    count once: `x * x` and `x + y` pass over as many elements as `x ** 2`."""
+    count once: `x * x` and `x + y` pass over as many elements as `x ** 2`, and a row times a column over as
+    many as their outer product."""
     all_shapes = [tuple(shape) for shape in shapes]
-    return sum(map(prod, all_shapes if _EACH_COUNTS.search(name) else set(all_shapes)))
+    if _EACH_COUNTS.search(name):
+        return sum(map(prod, all_shapes))
+    distinct = set(all_shapes)
+    sizes = [set(each) - {1} for each in zip_longest(*(shape[::-1] for shape in distinct), fillvalue=1)]
+    fit = len(distinct) > 1 and all(len(each) < 2 for each in sizes)
+    outer = prod(max(each, default=1) for each in sizes) if fit else 0
+    return max(sum(map(prod, distinct)), outer)
 
 
 def attributed(spans: Iterable[Span], launchers: Collection[int] = ()) -> Attributed:

@@ -244,6 +244,8 @@ def test_what_is_spelled_in_another_way_is_not_replaced_however_long_it_takes(
 def test_tensors_of_one_shape_count_once_but_for_products_and_maxima() -> None:
     assert passed_over("aten.mul", [(4, 4), (4, 4)]) == passed_over("aten.pow", [(4, 4)]) == 16
     assert passed_over("aten.mul", [(4, 4), (4,)]) == 20
+    assert passed_over("aten.hann_window", []) == 0
+    assert passed_over("aten.mul", [(40, 1), (50,)]) == passed_over("aten.mul", [(40, 50)]) == 2000
     assert passed_over("aten.mm", [(4, 4), (4, 4)]) == passed_over("aten.maximum", [(4, 4), (4, 4)]) == 32
     quarters = 3 * passed_over("aten.maximum", [(400,), (400,)])
     pooled = compared(on_cpu(("max_pool2d", 1, 1.0, 1600)), on_cpu(("maximum", 3, 0.3, quarters)))
