@@ -51,7 +51,7 @@ LIBRARY_NAMESPACES = _words(
 _ALLOCATE = _words(
     "empty empty_like empty_strided empty_permuted new_empty new_empty_strided _efficientzerotensor resize_ "
     "resize_as_ set_ detach_ squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ as_strided_ rename_ "
-    "requires_grad_ retain_grad _unsafe_view record_stream lift"
+    "requires_grad_ retain_grad _coalesced_ _unsafe_view record_stream lift"
 )
 """Operators that touch no element: memory is taken, given another shape, or noted."""
 _MOVE = _words(
@@ -60,6 +60,8 @@ _MOVE = _words(
     "full_like new_full fill fill_ scalar_tensor arange repeat"
 )
 """Operators that copy, cast or fill. Those that rearrange (`cat`, `gather`, `pad`) count as computing."""
+_REPEAT = ("copy", "aten.repeat")
+"""It adds up a few sizes: the only one of these that calls operators that compute."""
 
 MARK = "kernelproof function "
 BEGINS, ENDS = "kernelproof begins", "kernelproof ends"
@@ -115,10 +117,10 @@ def passed_over(name: str, shapes: Iterable[Sequence[int]]) -> int:
 def attributed(spans: Iterable[Span], launchers: Collection[int] = ()) -> Attributed:
     """What the spans come to: `function` (marked), `operator` (computes) or `copy` (copies, casts, fills).
 
-    A library's operator counts with all that it calls. A function or an operator of the candidate's counts
-    without the operators that it calls. Operators that only allocate, view or delegate are left out, but for
-    `launchers`: correlations of spans in which a kernel was launched. `_fused_rms_norm` delegates on a CPU,
-    and has a kernel on a GPU.
+    A library's operator counts with all that it calls; but a copy that computes was overridden. It counts, as
+    a function or an operator of the candidate's does, without the operators that it calls. Operators that
+    only allocate, view or delegate are left out, but for `launchers`: correlations of spans in which a kernel
+    was launched. `_fused_rms_norm` delegates on a CPU, and has a kernel on a GPU.
     """
     totals: Totals = {}
     owners: dict[int, Key] = {}
@@ -129,10 +131,11 @@ def attributed(spans: Iterable[Span], launchers: Collection[int] = ()) -> Attrib
         while stack and stack[-1][0] <= span.start:
             stack.pop()
         caller, in_library = stack[-1][1:] if stack else (None, False)
-        if in_library and caller is not None:
+        kind, name, is_library = _kind(span.name)
+        overridden = kind == "operator" and caller is not None and caller[0] == "copy" and caller != _REPEAT
+        if in_library and caller is not None and not overridden:
             owners[span.correlation] = caller
             continue
-        kind, name, is_library = _kind(span.name)
         if not kind and is_library and span.correlation in launchers:
             kind = "operator"
         if not kind:
