@@ -170,6 +170,12 @@ HONEST: list[tuple[str, Works, Works, set[Kind]]] = [
         {Kind.ORDER},
     ),
     (
+        "a small bag of rows whose numbers torch wraps around",
+        on_cpu(("embedding_bag", 1, 0.03, 18000)),
+        on_cpu(("lt", 1, 0.02, 2000), ("where", 1, 0.05, 6000), ("add", 1, 0.03, 2000)),
+        {Kind.SUM, Kind.REARRANGING},
+    ),
+    (
         "an `exp` of what torch clamps",
         on_cpu(("exp", 1, 1.0, 100)),
         on_cpu(("clamp", 1, 1.0, 100)),
@@ -228,6 +234,11 @@ SPELLED: list[tuple[str, list[Line], list[Line]]] = [
         [("scaled_dot_product_attention", 1, 5.0, 90)],
         [("bmm", 2, 4.0, 120), ("softmax", 1, 1, 60)],
     ),
+    (
+        "a bag of rows",
+        [("embedding_bag", 1, 1.0, 180)],
+        [("embedding", 1, 0.3, 180), ("sum", 1, 0.2, 300)],
+    ),
     ("gather", [("index_select", 1, 1.0, 100)], [("gather", 1, 1.0, 200)]),
 ]
 
@@ -265,9 +276,10 @@ def test_an_unknown_operator_may_do_anything_and_its_time_counts() -> None:
     fft = on_cpu(("fft_rfft", 1, 1.0, 100))
     assert not compared(on_cpu(("relu", 1, 1.0, 100)), fft).kinds
     assert not compared(fft, on_cpu(("fft_fft", 1, 0.95, 10))).kinds
-    scaled = compared(fft, on_cpu(("mul", 1, 0.95, 10)))
+    scaled = compared(fft, on_cpu(("mul", 1, 0.95, 100)))
     assert scaled.kinds and not scaled.by_fused
     assert compared(fft, on_cpu(("mul", 1, 0.5, 1000))).by_fused
+    assert compared(fft, on_cpu(("mul", 1, 2.0, 10))).by_fused
 
 
 def test_a_table_made_of_no_tensor_makes_up_for_no_work_on_tensors() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -123,6 +123,8 @@ _TABLE = (
         r"|cummax|cummin|any|all|(?:adaptive_|fractional_)?max_pool[123]d\w*",
         _named_kinds("COMPARISON"),
     ),
+    (r"embedding_bag\w*", _named_kinds("SUM REARRANGING")),
+    (r"\w*grid_sampler\w*", _named_kinds("ARITHMETIC REARRANGING", "SUM")),
     (
         r"\w+_window|rand|rand(?:n|int|perm)|normal|eye|linspace|logspace|tri[lu]_indices",
         _named_kinds("OTHER"),
@@ -282,8 +284,8 @@ def _kinds_replaced(
 ) -> tuple[Kind, ...]:
     """Kinds of what is missing that other work of libraries does not make up for. With `unseen_ms` fused work
     makes up for it too: all calls that are missing count with the elements of the largest. Work of unknown
-    kind has to take so many milliseconds as half of the fastest of them. And any work makes up for that of
-    unknown operators."""
+    kind has to take so many milliseconds as half of the fastest of them. Any work on as many elements makes
+    up for that of unknown operators."""
     lacks = {}
     for kind in Kind:
         needed = {name: times for name in missing if (times := _kinds(name).needs[kind])}
@@ -297,8 +299,8 @@ def _kinds_replaced(
             seen = kind is Kind.PRODUCT or unseen_ms < AS_LONG * fastest
             known = lack._replace(elements=most) if most else lack._replace(ms=AS_LONG * lack.ms)
             lacks[kind] = known if seen else Spent()
-    by_any = {Kind.PRODUCT} if unseen_ms is None else {Kind.PRODUCT, Kind.OTHER}
-    return tuple(k for k, lack in lacks.items() if lack.ms > 0 and not _compensated(k, lack, more, by_any))
+    fused = unseen_ms is not None
+    return tuple(k for k, lack in lacks.items() if lack.ms > 0 and not _compensated(k, lack, more, fused))
 
 
 def _times(spent: Spent, times: int) -> Spent:
@@ -321,14 +323,15 @@ def _unseen(reference: Works, candidate: Works) -> float:
     )
 
 
-def _compensated(kind: Kind, lack: Spent, more: Mapping[str, Spent], by_any: Collection[Kind]) -> bool:
+def _compensated(kind: Kind, lack: Spent, more: Mapping[str, Spent], fused: bool) -> bool:
     """Whether libraries do as much of this kind of work elsewhere. Time decides where the work is of unknown
-    kind or size (of `cat` no sizes are recorded), and for the kinds that all work makes up for: a product may
-    be arranged as another, or as a sum of terms."""
+    kind or size (of `cat` no sizes are recorded), and for products: one of them may be arranged as another,
+    or as a sum of terms. `fused`: as in `_kinds_replaced`."""
     able = {n: _times(spent, times) for n, spent in more.items() if (times := _kinds(n).does[kind])}
     by_time: Mapping[str, Spent] = {n: s for n, s in able.items() if not (s.elements and lack.elements)}
     if kind in (Kind.OTHER, Kind.PRODUCT):
-        by_time = more if kind in by_any else able
+        as_many = fused and _sum(more.values()).elements >= COMPENSATED_SHARE * lack.elements
+        by_time = more if kind is Kind.PRODUCT or as_many else able
     if _sum(by_time.values()).ms >= COMPENSATED_SHARE * lack.ms:
         return True
     return 0 < COMPENSATED_SHARE * lack.elements <= _sum(able.values()).elements
