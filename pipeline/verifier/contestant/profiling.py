@@ -21,6 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from math import prod
 from pathlib import Path
 from types import FrameType
@@ -50,7 +51,7 @@ LIBRARY_NAMESPACES = _words(
 _ALLOCATE = _words(
     "empty empty_like empty_strided empty_permuted new_empty new_empty_strided _efficientzerotensor resize_ "
     "resize_as_ set_ detach_ squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ as_strided_ rename_ "
-    "requires_grad_ retain_grad _unsafe_view record_stream lift"
+    "requires_grad_ retain_grad _coalesced_ _unsafe_view record_stream lift"
 )
 """Operators that touch no element: memory is taken, given another shape, or noted."""
 _MOVE = _words(
@@ -59,6 +60,8 @@ _MOVE = _words(
     "full_like new_full fill fill_ scalar_tensor arange repeat"
 )
 """Operators that copy, cast or fill. Those that rearrange (`cat`, `gather`, `pad`) count as computing."""
+_REPEAT = ("copy", "aten.repeat")
+"""It adds up a few sizes: the only one of these that calls operators that compute."""
 
 MARK = "kernelproof function "
 BEGINS, ENDS = "kernelproof begins", "kernelproof ends"
@@ -99,18 +102,25 @@ _EACH_COUNTS = re.compile(r"mm|mv|matmul|linear|conv|dot|einsum|attention|maximu
 
 def passed_over(name: str, shapes: Iterable[Sequence[int]]) -> int:
     """Elements of an operator's tensors of these shapes. But for products and maxima, tensors of one shape
-    count once: `x * x` and `x + y` pass over as many elements as `x ** 2`."""
+    count once: `x * x` and `x + y` pass over as many elements as `x ** 2`, and a row times a column over as
+    many as their outer product."""
     all_shapes = [tuple(shape) for shape in shapes]
-    return sum(map(prod, all_shapes if _EACH_COUNTS.search(name) else set(all_shapes)))
+    if _EACH_COUNTS.search(name):
+        return sum(map(prod, all_shapes))
+    distinct = set(all_shapes)
+    sizes = [set(each) - {1} for each in zip_longest(*(shape[::-1] for shape in distinct), fillvalue=1)]
+    fit = len(distinct) > 1 and all(len(each) < 2 for each in sizes)
+    outer = prod(max(each, default=1) for each in sizes) if fit else 0
+    return max(sum(map(prod, distinct)), outer)
 
 
 def attributed(spans: Iterable[Span], launchers: Collection[int] = ()) -> Attributed:
     """What the spans come to: `function` (marked), `operator` (computes) or `copy` (copies, casts, fills).
 
-    A library's operator counts with all that it calls. A function or an operator of the candidate's counts
-    without the operators that it calls. Operators that only allocate, view or delegate are left out, but for
-    `launchers`: correlations of spans in which a kernel was launched. `_fused_rms_norm` delegates on a CPU,
-    and has a kernel on a GPU.
+    A library's operator counts with all that it calls; but a copy that computes was overridden. It counts, as
+    a function or an operator of the candidate's does, without the operators that it calls. Operators that
+    only allocate, view or delegate are left out, but for `launchers`: correlations of spans in which a kernel
+    was launched. `_fused_rms_norm` delegates on a CPU, and has a kernel on a GPU.
     """
     totals: Totals = {}
     owners: dict[int, Key] = {}
@@ -121,10 +131,11 @@ def attributed(spans: Iterable[Span], launchers: Collection[int] = ()) -> Attrib
         while stack and stack[-1][0] <= span.start:
             stack.pop()
         caller, in_library = stack[-1][1:] if stack else (None, False)
-        if in_library and caller is not None:
+        kind, name, is_library = _kind(span.name)
+        overridden = kind == "operator" and caller is not None and caller[0] == "copy" and caller != _REPEAT
+        if in_library and caller is not None and not overridden:
             owners[span.correlation] = caller
             continue
-        kind, name, is_library = _kind(span.name)
         if not kind and is_library and span.correlation in launchers:
             kind = "operator"
         if not kind:
@@ -156,7 +167,7 @@ def _kind(name: str) -> tuple[str, str, bool]:
     dotted = f"{namespace}.{base}"
     if namespace not in LIBRARY_NAMESPACES:
         return "operator", dotted, False
-    if base in _MOVE or base.endswith("_copy"):
+    if base in _MOVE or (base.endswith("_copy") and base != "index_copy"):
         return "copy", dotted, True
     return ("operator" if base not in _ALLOCATE and _computes(name) else ""), dotted, True
 

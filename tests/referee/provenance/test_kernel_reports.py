@@ -291,6 +291,13 @@ def test_an_operator_of_torch_counts_with_all_that_it_calls() -> None:
     assert found == {("operator", "aten.relu"): (1, 100)}
 
 
+def test_a_copy_that_was_made_to_compute_counts_without_what_it_computes() -> None:
+    found = attributed(
+        spans(("aten::alias_copy", 0, 100), ("aten::relu", 10, 60), ("aten::clamp_min", 20, 50))
+    )
+    assert found.totals == {("copy", "aten.alias_copy"): (1, 50), ("operator", "aten.relu"): (1, 50)}
+
+
 def test_an_own_operator_counts_without_the_operators_that_it_calls() -> None:
     found = attributed(
         spans(("my::op", 0, 100), ("aten::empty", 5, 10), ("aten::mm", 20, 80), ("aten::clone", 85, 95))
@@ -387,6 +394,8 @@ def test_other_threads_have_a_nesting_of_their_own() -> None:
         (lambda x: torch.nn.functional.layer_norm(x, (4,)), {"aten.native_layer_norm"}, set()),
         (lambda x: x.clone().add_(1), {"aten.add_"}, {"aten.clone"}),
         (lambda x: torch.cat([x, x]), {"aten.cat"}, set()),
+        (lambda x: torch.index_copy(x, 0, torch.arange(4), x), {"aten.index_copy"}, None),
+        (lambda x: (x.repeat(2, 2), torch.view_copy(x, (16,))), set(), {"aten.repeat", "aten.view_copy"}),
     ],
 )
 def test_compute_operators_are_told_from_views_and_copies(

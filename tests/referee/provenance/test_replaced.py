@@ -143,7 +143,7 @@ HONEST: list[tuple[str, Works, Works, set[Kind]]] = [
         "and a function after it, which is no root of a sum",
         on_cpu(("batch_norm", 1, 1.0, 1040), ("hardtanh", 1, 0.5, 1000)),
         on_cpu(("std_mean", 1, 0.9, 1000)),
-        {Kind.ARITHMETIC, Kind.FUNCTION},
+        {Kind.ARITHMETIC, Kind.COMPARISON},
     ),
     (
         "the last product of a norm",
@@ -162,6 +162,24 @@ HONEST: list[tuple[str, Works, Works, set[Kind]]] = [
         on_cpu(("matmul", 1, 9.0, 800)),
         on_cpu(("sum", 1, 1.0, 1600), ("add", 1, 0.3, 900)),
         {Kind.PRODUCT},
+    ),
+    (
+        "a sort of keys that torch makes of numbers",
+        on_cpu(("sort", 1, 1.0, 1000)),
+        on_cpu(("where", 2, 0.5, 6000), ("bitwise_not", 2, 0.2, 2000), ("lt", 2, 0.2, 2000)),
+        {Kind.ORDER},
+    ),
+    (
+        "a small bag of rows whose numbers torch wraps around",
+        on_cpu(("embedding_bag", 1, 0.03, 18000)),
+        on_cpu(("lt", 1, 0.02, 2000), ("where", 1, 0.05, 6000), ("add", 1, 0.03, 2000)),
+        {Kind.SUM, Kind.REARRANGING},
+    ),
+    (
+        "an `exp` of what torch clamps",
+        on_cpu(("exp", 1, 1.0, 100)),
+        on_cpu(("clamp", 1, 1.0, 100)),
+        {Kind.FUNCTION},
     ),
 ]
 
@@ -205,6 +223,9 @@ SPELLED: list[tuple[str, list[Line], list[Line]]] = [
     ("a layer norm by a batch norm", [("layer_norm", 1, 1.0, 120)], [("batch_norm", 1, 1.0, 110)]),
     ("softmax", [("softmax", 1, 1.0, 100)], [("exp", 1, 0.1, 100), ("sum", 1, 0, 100), ("div", 1, 0, 110)]),
     ("a sum by a product", [("sum", 1, 1.0, 100)], [("mv", 1, 0.1, 110)]),
+    ("relu by a root", [("relu", 1, 1.0, 100)], [("sqrt", 1, 0.3, 100), ("mul", 1, 0.1, 100)]),
+    ("a maximum by a sort", [("amax", 1, 1.0, 100)], [("sort", 1, 3.0, 100)]),
+    ("a median by a sort", [("median", 1, 1.0, 100)], [("sort", 1, 3.0, 100)]),
     ("pooling", [("max_pool2d", 1, 1.0, 100)], [("amax", 1, 0.5, 225)]),
     ("mean pooling", [("avg_pool2d", 1, 1.0, 100)], [("conv2d", 1, 0.5, 120)]),
     ("a convolution by unfolding", [("conv2d", 1, 9.0, 150)], [("im2col", 1, 1, 100), ("bmm", 1, 7.0, 950)]),
@@ -212,6 +233,11 @@ SPELLED: list[tuple[str, list[Line], list[Line]]] = [
         "attention",
         [("scaled_dot_product_attention", 1, 5.0, 90)],
         [("bmm", 2, 4.0, 120), ("softmax", 1, 1, 60)],
+    ),
+    (
+        "a bag of rows",
+        [("embedding_bag", 1, 1.0, 180)],
+        [("embedding", 1, 0.3, 180), ("sum", 1, 0.2, 300)],
     ),
     ("gather", [("index_select", 1, 1.0, 100)], [("gather", 1, 1.0, 200)]),
 ]
@@ -229,6 +255,8 @@ def test_what_is_spelled_in_another_way_is_not_replaced_however_long_it_takes(
 def test_tensors_of_one_shape_count_once_but_for_products_and_maxima() -> None:
     assert passed_over("aten.mul", [(4, 4), (4, 4)]) == passed_over("aten.pow", [(4, 4)]) == 16
     assert passed_over("aten.mul", [(4, 4), (4,)]) == 20
+    assert passed_over("aten.hann_window", []) == 0
+    assert passed_over("aten.mul", [(40, 1), (50,)]) == passed_over("aten.mul", [(40, 50)]) == 2000
     assert passed_over("aten.mm", [(4, 4), (4, 4)]) == passed_over("aten.maximum", [(4, 4), (4, 4)]) == 32
     quarters = 3 * passed_over("aten.maximum", [(400,), (400,)])
     pooled = compared(on_cpu(("max_pool2d", 1, 1.0, 1600)), on_cpu(("maximum", 3, 0.3, quarters)))
@@ -241,14 +269,22 @@ def test_tensors_of_one_shape_count_once_but_for_products_and_maxima() -> None:
 def test_a_product_of_a_library_that_does_the_function_too_replaces_nothing(product: str, fused: str) -> None:
     reference = on_cpu((product, 1, 9.0, 4000), ("relu", 1, 1.0, 800))
     assert not compared(reference, on_cpu((fused, 1, 9.2, 4000))).kinds
-    assert compared(reference, on_cpu((product, 1, 9.2, 4000))).kinds == (Kind.FUNCTION,)
+    assert compared(reference, on_cpu((product, 1, 9.2, 4000))).kinds == (Kind.COMPARISON,)
 
 
 def test_an_unknown_operator_may_do_anything_and_its_time_counts() -> None:
     fft = on_cpu(("fft_rfft", 1, 1.0, 100))
     assert not compared(on_cpu(("relu", 1, 1.0, 100)), fft).kinds
-    assert not compared(fft, on_cpu(("mul", 1, 0.95, 10))).kinds
-    assert compared(fft, on_cpu(("mul", 1, 0.5, 1000))).kinds
+    assert not compared(fft, on_cpu(("fft_fft", 1, 0.95, 10))).kinds
+    scaled = compared(fft, on_cpu(("mul", 1, 0.95, 100)))
+    assert scaled.kinds and not scaled.by_fused
+    assert compared(fft, on_cpu(("mul", 1, 0.5, 1000))).by_fused
+    assert compared(fft, on_cpu(("mul", 1, 2.0, 10))).by_fused
+
+
+def test_a_table_made_of_no_tensor_makes_up_for_no_work_on_tensors() -> None:
+    found = compared(on_cpu(("relu", 1, 0.1, 1000)), on_cpu(("hann_window", 1, 0.3, 0)))
+    assert found.kinds == found.by_fused == (Kind.COMPARISON,)
 
 
 def test_a_spelling_does_not_pass_however_long_an_own_kernel_spins() -> None:

@@ -21,13 +21,17 @@ from kernelproof.types import Launch, Origin
 
 
 class Kind(StrEnum):
-    """A kind of work. None of them can be composed of the others, but for sums, which products can do."""
+    """A kind of work. None of them can be composed of the others, but for sums, which products can do, and
+    comparisons."""
 
     PRODUCT = "products"
     SUM = "sums"
     ARITHMETIC = "arithmetic"
     FUNCTION = "functions"
-    """What no sum, product or quotient is: `exp`, `relu`, a maximum, a comparison."""
+    """Curves that no sum, product or quotient is: `exp`, a root."""
+    COMPARISON = "comparisons"
+    """`relu`, a maximum, rounding. A steep curve compares too."""
+    ORDER = "orders"
     REARRANGING = "rearranging"
     OTHER = "other"
     """Of operators that no kind is known of, and kernels of libraries that no operator launched."""
@@ -45,7 +49,8 @@ class Kinds(NamedTuple):
 
 def _named_kinds(needs: str, more: str = "") -> Kinds:
     first, further = (Counter(Kind[word] for word in words.split()) for words in (needs, more))
-    return Kinds(first, first | further)
+    does = first | further
+    return Kinds(first, does | Counter({Kind.COMPARISON: does[Kind.FUNCTION] + does[Kind.ORDER]}))
 
 
 _PRODUCTS = (
@@ -60,7 +65,7 @@ PRODUCT_NAMES, CONVOLUTION_NAMES = (
 """Names of operators that multiply matrices, and of those that convolve, and do nothing else."""
 
 _TABLE = (
-    (_WITH_FUNCTION, _named_kinds("PRODUCT FUNCTION", "SUM ARITHMETIC")),
+    (_WITH_FUNCTION, _named_kinds("PRODUCT COMPARISON", "SUM ARITHMETIC FUNCTION")),
     (f"{_PRODUCTS}|{_CONVOLUTIONS}", _named_kinds("PRODUCT", "SUM")),
     ("v?dot|linalg_vecdot", _named_kinds("PRODUCT", "SUM ARITHMETIC ARITHMETIC")),
     ("dist", _named_kinds("SUM ARITHMETIC ARITHMETIC", "FUNCTION")),
@@ -72,7 +77,7 @@ _TABLE = (
     ("addcmul|addcdiv|lerp|foreach_(?:addcmul|addcdiv)", _named_kinds("ARITHMETIC", "ARITHMETIC ARITHMETIC")),
     ("pow|square|float_power|reciprocal", _named_kinds("ARITHMETIC", "FUNCTION")),
     (r"var|std|var_mean|std_mean|batch_norm_(?:gather_)?stats\w*", _named_kinds("SUM", "ARITHMETIC")),
-    ("abs|absolute", _named_kinds("FUNCTION", "ARITHMETIC")),
+    ("abs|absolute", _named_kinds("COMPARISON", "ARITHMETIC")),
     (
         r"norm|linalg_vector_norm|linalg_norm|linalg_matrix_norm|frobenius_norm",
         _named_kinds("SUM ARITHMETIC", "FUNCTION"),
@@ -84,8 +89,12 @@ _TABLE = (
     ),
     ("mse_loss|cosine_similarity|cosine_embedding_loss", _named_kinds("SUM ARITHMETIC ARITHMETIC")),
     (
-        "logsumexp|logcumsumexp|cross_entropy_loss|smooth_l1_loss|huber_loss|binary_cross_entropy\\w*"
-        "|hinge_embedding_loss|triplet_margin_loss|margin_ranking_loss|cdist\\w*|pairwise_distance|pdist",
+        r"smooth_l1_loss|huber_loss|hinge_embedding_loss|triplet_margin_loss|margin_ranking_loss|cdist\w*"
+        "|pairwise_distance|pdist",
+        _named_kinds("SUM COMPARISON", "FUNCTION"),
+    ),
+    (
+        r"logsumexp|logcumsumexp|cross_entropy_loss|binary_cross_entropy\w*",
         _named_kinds("SUM FUNCTION"),
     ),
     (r"(?:safe_|masked_)?(?:log_)?softmax\w*|softmin", _named_kinds("SUM FUNCTION ARITHMETIC")),
@@ -98,21 +107,29 @@ _TABLE = (
         r"\w*(?:layer|group|instance|response)_norm\w*",
         _named_kinds("SUM ARITHMETIC ARITHMETIC ARITHMETIC", "FUNCTION"),
     ),
+    ("gelu|silu|mish|glu|tanhshrink|xlogy", _named_kinds("FUNCTION ARITHMETIC")),
+    ("hardswish|softshrink|softsign", _named_kinds("COMPARISON ARITHMETIC")),
     (
-        "gelu|silu|mish|hardswish|glu|softshrink|softsign|tanhshrink|xlogy",
-        _named_kinds("FUNCTION ARITHMETIC"),
-    ),
-    (
-        r"relu6?|leaky_relu|prelu|rrelu|elu|selu|celu|threshold|hardtanh|hardsigmoid|hardshrink|sigmoid|log_sigmoid"
+        r"elu|selu|celu|sigmoid|log_sigmoid"
         r"|softplus|tanh|sinh|cosh|a?(?:sin|cos|tan)h?|arc\w+|atan2|exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt"
-        r"|erf|erfc|erfinv|l?gamma|lgamma|digamma|i0|sinc|special_\w+|sign|sgn|signbit|floor|ceil"
-        r"|round|trunc|fix|frac|fmod|remainder|floor_divide|clamp(?:_min|_max)?|clip|hypot|heaviside|copysign"
-        r"|logaddexp2?|logit|where|masked_fill|eq|ne|lt|le|gt|ge|not_equal|less\w*|greater\w*|is(?:nan|inf|finite)"
-        r"|logical_\w+|bitwise_\w+|nan_to_num|maximum|minimum|fmax|fmin|a?max|a?min|aminmax|arg(?:max|min|sort)"
-        r"|topk|sort|msort|kthvalue|(?:nan)?median|mode|cummax|cummin|any|all|searchsorted|bucketize"
-        r"|(?:adaptive_|fractional_)?max_pool[123]d\w*",
+        r"|erf|erfc|erfinv|l?gamma|lgamma|digamma|i0|sinc|special_\w+|hypot|logaddexp2?|logit",
         _named_kinds("FUNCTION"),
     ),
+    (
+        r"relu6?|leaky_relu|prelu|rrelu|threshold|hardtanh|hardsigmoid|hardshrink|sign|sgn|signbit|floor|ceil"
+        r"|round|trunc|fix|frac|fmod|remainder|floor_divide|clamp(?:_min|_max)?|clip|heaviside|copysign"
+        r"|where|masked_fill|eq|ne|lt|le|gt|ge|not_equal|less\w*|greater\w*|is(?:nan|inf|finite)"
+        r"|logical_\w+|bitwise_\w+|nan_to_num|maximum|minimum|fmax|fmin|a?max|a?min|aminmax|arg(?:max|min)"
+        r"|cummax|cummin|any|all|(?:adaptive_|fractional_)?max_pool[123]d\w*",
+        _named_kinds("COMPARISON"),
+    ),
+    (r"embedding_bag\w*", _named_kinds("SUM REARRANGING")),
+    (r"\w*grid_sampler\w*", _named_kinds("ARITHMETIC REARRANGING", "SUM")),
+    (
+        r"\w+_window|rand|rand(?:n|int|perm)|normal|eye|linspace|logspace|tri[lu]_indices",
+        _named_kinds("OTHER"),
+    ),
+    ("topk|sort|msort|argsort|kthvalue|(?:nan)?median|mode|searchsorted|bucketize", _named_kinds("ORDER")),
     (
         r"clone|copy|to_copy|repeat|cat|concat\w*|[hvd]?stack|gather|take\w*|index|index_select|index_put\w*"
         r"|index_copy|index_fill|scatter|masked_select|masked_scatter|embedding|\w*pad(?:_nd|[123]d)?|roll|flip"
@@ -267,7 +284,8 @@ def _kinds_replaced(
 ) -> tuple[Kind, ...]:
     """Kinds of what is missing that other work of libraries does not make up for. With `unseen_ms` fused work
     makes up for it too: all calls that are missing count with the elements of the largest. Work of unknown
-    kind has to take so many milliseconds as half of the fastest of them."""
+    kind has to take so many milliseconds as half of the fastest of them. Any work on as many elements makes
+    up for that of unknown operators."""
     lacks = {}
     for kind in Kind:
         needed = {name: times for name in missing if (times := _kinds(name).needs[kind])}
@@ -281,7 +299,8 @@ def _kinds_replaced(
             seen = kind is Kind.PRODUCT or unseen_ms < AS_LONG * fastest
             known = lack._replace(elements=most) if most else lack._replace(ms=AS_LONG * lack.ms)
             lacks[kind] = known if seen else Spent()
-    return tuple(kind for kind, lack in lacks.items() if lack.ms > 0 and not _compensated(kind, lack, more))
+    fused = unseen_ms is not None
+    return tuple(k for k, lack in lacks.items() if lack.ms > 0 and not _compensated(k, lack, more, fused))
 
 
 def _times(spent: Spent, times: int) -> Spent:
@@ -304,14 +323,15 @@ def _unseen(reference: Works, candidate: Works) -> float:
     )
 
 
-def _compensated(kind: Kind, lack: Spent, more: Mapping[str, Spent]) -> bool:
+def _compensated(kind: Kind, lack: Spent, more: Mapping[str, Spent], fused: bool) -> bool:
     """Whether libraries do as much of this kind of work elsewhere. Time decides where the work is of unknown
     kind or size (of `cat` no sizes are recorded), and for products: one of them may be arranged as another,
-    or as a sum of terms."""
+    or as a sum of terms. `fused`: as in `_kinds_replaced`."""
     able = {n: _times(spent, times) for n, spent in more.items() if (times := _kinds(n).does[kind])}
     by_time: Mapping[str, Spent] = {n: s for n, s in able.items() if not (s.elements and lack.elements)}
     if kind in (Kind.OTHER, Kind.PRODUCT):
-        by_time = more
+        as_many = fused and _sum(more.values()).elements >= COMPENSATED_SHARE * lack.elements
+        by_time = more if kind is Kind.PRODUCT or as_many else able
     if _sum(by_time.values()).ms >= COMPENSATED_SHARE * lack.ms:
         return True
     return 0 < COMPENSATED_SHARE * lack.elements <= _sum(able.values()).elements
