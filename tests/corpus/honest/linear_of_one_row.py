@@ -1,7 +1,6 @@
 # problem: linear_of_one_row
 # expected: correct
 # speedup below: 1.3
-# devices: cpu
 # settings: {"measure_seconds": 3}
 """Mechanism: a row times a weight, by the reference's own operator.
 
