@@ -46,13 +46,13 @@ def verdict(problem: Problem, source: str, tools: Tools) -> Verification:
 def test_processor_time_of_the_hold_counts_and_convicts_nobody(
     tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same code as the baseline's. If 100 ms of each block had been done before, it would be slower."""
+    """The same code as the baseline's. If a second of each block had been done before, it would be slower."""
     look = Contestant.look
-    monkeypatch.setattr(Contestant, "look", lambda contestant: look(contestant) + 100.0)
+    monkeypatch.setattr(Contestant, "look", lambda contestant: look(contestant) + 1000.0)
     judged = verdict(written(tmp_path, PROBLEM), as_candidate(PROBLEM), tools)
     assert judged.status is Status.CORRECT, judged.reason
     assert judged.measurement is not None
-    assert judged.measurement.speedup < 0.3  # 0.1; the interval's other end is anywhere on a busy machine
+    assert judged.measurement.speedup_interval.high < 0.6
 
 
 def test_who_is_continued_by_the_kernels_timer_gains_nothing(
