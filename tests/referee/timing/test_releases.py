@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from kernelproof.verifier.contestant.call_page import DIGEST, DIGESTED, GO, CallPage
+from kernelproof.verifier.contestant.call_page import DIGEST, DIGESTED, GO, TOLD, CallPage
 from kernelproof.verifier.referee.timing.releases import Kernels, Releases
 from kernelproof.verifier.workers.shared_memory import SharedMemory, SharedSlot, lay_out
 
@@ -33,14 +33,15 @@ class Page(CallPage):
         self.outputs, self.silent = outputs, False
         self.seen: list[list[bool]] = []
         """At each go, which calls' inputs were readable."""
+        self.queued: list[bool] = []
+        """At each go, whether the call was queued already."""
         self.seeds: list[int | None] = []
         self.keys: list[int] = []
 
     def tell(self, seed: int | None) -> None:
         super().tell(seed)
-        assert self._words[GO] == self.call, "it is queued"
         self.seeds.append(self.wait())
-        if not self.silent:
+        if self._words[GO] == self.call and not self.silent:
             self.answer()
 
     def answer(self) -> None:
@@ -76,8 +77,11 @@ class Device:
             torch.equal(views[0], torch.full((64,), float(n))) for n, views in enumerate(self._inputs)
         ]
         self._page.seen.append(readable)
+        self._page.queued.append(self._page._words[TOLD] == call)
         self._page._words[GO] = call
         self._page.keys.append(key)
+        if self._page.queued[-1]:
+            self._page.answer()
 
     def of(self, page: CallPage) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
@@ -95,12 +99,14 @@ def slots() -> Iterator[list[SharedSlot]]:
     memory.close()
 
 
-def of(slots: Sequence[SharedSlot], seeds: Sequence[int] | None = None) -> tuple[Releases, Page]:
+def of(
+    slots: Sequence[SharedSlot], seeds: Sequence[int] | None = None, early: Sequence[int] = ()
+) -> tuple[Releases, Page]:
     """The releases of a block on a GPU."""
     page, kernels = Page([slot.outputs for slot in slots]), Kernels(CPU)
     inputs: Any = [slot.views for slot in slots]
     kernels.release = kernels.digests = Device(page, inputs)  # type: ignore[assignment]
-    return Releases(kernels, inputs, seeds, page), page
+    return Releases(kernels, inputs, seeds, page, early), page
 
 
 def never() -> bool:
@@ -119,6 +125,16 @@ def test_each_call_finds_its_inputs_readable_and_not_those_of_later_ones(slots: 
     assert page.seen == [[number <= call for number in range(CALLS)] for call in range(CALLS)]
     assert page.seeds == [3, 1, 4, 1, 5]
     assert len(set(page.keys)) == CALLS
+    assert not any(page.queued), "what does not wait for its stream might read what is masked"
+
+
+def test_an_early_call_is_queued_while_its_inputs_are_masked(slots: list[SharedSlot]) -> None:
+    releases, page = of(slots, [3, 1, 4, 1, 5], early=[1, 4])
+    made(releases)
+    assert page.queued == [call in (1, 4) for call in range(CALLS)]
+    assert page.seen == [[number <= call for number in range(CALLS)] for call in range(CALLS)]
+    assert page.seeds == [3, 1, 4, 1, 5]
+    assert releases.complete
 
 
 def test_no_more_calls_are_released_than_there_are_nor_two_at_once(slots: list[SharedSlot]) -> None:

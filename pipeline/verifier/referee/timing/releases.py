@@ -6,6 +6,10 @@ the contestant's go on. It gives a key with that, under which the contestant has
 results. So a result that is computed later, all calls' at once say, is not the one that was named, and before
 its call nothing is known of the inputs, nor of its seed. None of this needs a word of the loop's: see
 `contestant.between_calls` for masks and digests.
+
+A few calls of a decoy are queued a while before their inputs are readable. Work on a stream that does not
+wait for the caller's reads what is masked then. In other calls it only begins some 10 us early, when the
+device goes on with the contestant's process.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import functools
 import math
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -30,7 +34,8 @@ AWAKE_SECONDS, NAP_SECONDS = 0.02, 5e-5
 """So long the referee waits awake for a call's results, and then looks again each time after so long: the
 error is small beside such a call."""
 
-
+EARLY_SECONDS = 0.001
+"""So long before the referee's work on the device an early call may be queued."""
 LOOKS = 32
 """So many looks at the page for one at the contestant's messages, which takes longer."""
 
@@ -64,10 +69,12 @@ class Releases:
         inputs: Sequence[Sequence[torch.Tensor]] = (),
         seeds: Sequence[int] | None = None,
         page: CallPage | None = None,
+        early: Collection[int] = (),
     ) -> None:
         """Masks the `inputs` of each call, where that side has them. `seeds`: of torch's generators. `page`:
-        that side's."""
+        that side's. `early`: calls that are queued while their inputs are masked. Their times say nothing."""
         self._kernels, self._inputs, self._seeds, self._page = kernels, inputs, seeds, page
+        self._early = early
         self._keys: list[int] = []
         """Of the masks."""
         self._named: list[tuple[int, bytes]] = []
@@ -116,16 +123,20 @@ class Releases:
     def _release(self) -> None:
         page, release, call = self._page, self._kernels.release, len(self._named)
         assert page is not None and release is not None
-        self._key = secrets.randbits(128)
+        self._key, seed = secrets.randbits(128), None if self._seeds is None else self._seeds[call]
         release.flush()
         release.settle()
+        if call in self._early:
+            page.tell(seed)
+            time.sleep(EARLY_SECONDS)
         self._began_ns = time.perf_counter_ns()
         release.mark(0)
         release.mask(self._inputs[call], self._keys[call])
         release.flush()
         release.mark(1)
         release.go(page.call, self._key)
-        page.tell(None if self._seeds is None else self._seeds[call])
+        if call not in self._early:
+            page.tell(seed)
 
     def end(self) -> bool:
         """For a request for the places: nobody who knows them gets another call. False if they are known."""

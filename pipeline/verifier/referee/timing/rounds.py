@@ -34,7 +34,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -145,6 +145,9 @@ SHARE = 0.125
 """Chance of a decoy before each round."""
 AT_LEAST = 2
 """Decoys of each pair of processes."""
+EARLY_CALLS = 3
+"""Calls of a decoy that are queued early (`Releases`). The device needs milliseconds for each, since it runs
+one process at a time."""
 DEAR_MS = 250.0
 """A block that takes longer is no decoy where no speedup can be claimed."""
 
@@ -272,6 +275,8 @@ class _Watched:
     private: list[Any]
     seeds: list[int]
     """Of torch's generators, a seed for each slot's call, the same for both sides."""
+    early: Sequence[int] = ()
+    """Calls that are queued while their inputs are masked (`Releases`)."""
     changed: bool = False
     """Whether the candidate changed them."""
 
@@ -474,7 +479,9 @@ class Stopwatch:
         """A block of the candidate's whose times do not count. Its inputs are variants that it was right on
         in the trials. A shortcut that is right for drawn inputs only is wrong here."""
         variants = self._decoys.take(self._random.choice(self._blocks.counts))
-        slots, places, watched = self._uncounted(timed, [partial(self._unusual, each) for each in variants])
+        early = self._random.sample(range(len(variants)), min(EARLY_CALLS, len(variants)))
+        draws = [partial(self._unusual, each) for each in variants]
+        slots, places, watched = self._uncounted(timed, draws, early=early)
         with self._comparing():
             for slot, place, variant, seed in zip(slots, places, variants, watched.seeds, strict=True):
                 timed.record_wrong(self._outputs.wrong_decoy(place, variant, slot.values(), seed))
@@ -482,15 +489,19 @@ class Stopwatch:
         timed.checked_calls += len(places)
 
     def _uncounted(
-        self, timed: Timed, draws: Sequence[Callable[[], list[Any]]], how: dict[str, Any] | None = None
+        self,
+        timed: Timed,
+        draws: Sequence[Callable[[], list[Any]]],
+        how: dict[str, Any] | None = None,
+        early: Sequence[int] = (),
     ) -> tuple[list[SharedSlot], list[SharedSlot], _Watched]:
         """A block of the candidate's alone on these draws: its slots, its places and what is watched. `how`:
-        as `_block` has it."""
+        as `_block` has it. `early`: calls that are queued early."""
         slots = self._random.sample(list(self._slots), len(draws))
         places = self._places(len(draws))
         self._candidate.pause()
         self._baseline.pause()
-        watched = self._fill(slots, places, draws)
+        watched = replace(self._fill(slots, places, draws), early=early)
         self._block(self._candidate, slots, places, watched, how)
         if watched.changed or self._changed(slots, watched):
             timed.failure = timed.failure or "inputs_unchanged"
@@ -582,7 +593,7 @@ class Stopwatch:
         if secret is not None and self._device.type == "cpu":
             message["seeds"] = secret
         inputs = [each.views for each in prepared]
-        releases = Releases(self._kernels, inputs, secret, side.page)
+        releases = Releases(self._kernels, inputs, secret, side.page, watched.early)
         sides.settled(self._device)
 
         def tell_places(request: dict[str, Any]) -> dict[str, Any] | None:
