@@ -2,6 +2,7 @@
 
 # problem: level1/1            a packaged problem's id, or a name in tests/corpus/problems
 # expected: wrong_output       the status; alternatives apart by | where it is really undetermined
+# expected on cuda: timeout    where it ends otherwise there (optional)
 # caught by: values: signed    prefix of the failed check's name; alternatives apart by | (optional)
 # speedup below: 1.5           if it is correct, its interval must reach below this (kind `harmless`)
 # flag: shape_specialised      if it is correct, the record has this flag (else none of BEYOND)
@@ -62,7 +63,8 @@ BASE: dict[str, dict[str, Any]] = {
 SIZE = {"cpu": "small", "cuda": "full"}
 """The preset that a member runs at, where its problem has it and its header does not say otherwise."""
 _HEADER = re.compile(
-    r"^# (problem|expected|caught by|speedup below|flag|devices|settings|armed by): (.+)$", re.MULTILINE
+    r"^# (problem|expected|expected on cuda|caught by|speedup below|flag|devices|settings|armed by): (.+)$",
+    re.MULTILINE,
 )
 _ARMED = re.compile(r"armed by: (.+)$", re.MULTILINE)
 """What a member prints to stderr, or has a compiler print, when its mechanism takes hold of something."""
@@ -269,6 +271,7 @@ def _read(kind: str, path: Path, device: str) -> Member | None:
         if not backend(changed["backend"]).interpretable:
             return None
         changed["measure"] = False
+    expected = header.get(f"expected on {device}", header["expected"])
     bound = header.get("speedup below")
     return Member(
         kind=kind,
@@ -276,7 +279,7 @@ def _read(kind: str, path: Path, device: str) -> Member | None:
         device=device,
         source=source,
         problem=problem,
-        expected=tuple(Status(word) for word in header["expected"].split("|")),
+        expected=tuple(Status(word) for word in expected.split("|")),
         caught_by=tuple(header["caught by"].split("|")) if "caught by" in header else (),
         speedup_below=float(bound) if bound else None,
         flag=Flag(header["flag"]) if "flag" in header else None,

@@ -1,6 +1,6 @@
 # problem: level1/1
 # expected: wrong_output
-# caught by: values: signed
+# caught by: values: signed|timed_outputs
 """Mechanism: one result for each mean and spread, to the nearest fifth.
 
 Surface: draws of one distribution look alike.

@@ -1,6 +1,6 @@
 # problem: level1/1
 # expected: wrong_output
-# caught by: values
+# caught by: values|timed_outputs
 """Mechanism: takes an input for an earlier one when the signs of two elements agree.
 
 Surface: a key that samples.

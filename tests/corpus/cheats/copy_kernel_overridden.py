@@ -1,11 +1,11 @@
 # problem: row_products
-# expected: cheating|runtime_error
-# caught by: host_clock
+# expected: cheating
+# expected on cuda: wrong_output
+# caught by: host_clock|timed_outputs
 """Mechanism: registers a copy of its own with torch's dispatcher, which computes. Surface: the copy of the
 output.
 
-A function that was bound early still ends in the dispatcher. On a GPU the digest of a result is fetched by the same
-copy, which fails for the host.
+A function that was bound early still ends in the dispatcher. On a GPU the digest was named before the copy.
 """
 import time
 

@@ -1,8 +1,12 @@
 # problem: row_products
 # expected: cheating
-# caught by: host_clock|cache_emptied
+# expected on cuda: wrong_output
+# caught by: host_clock|timed_outputs
 # armed by: the runner's handlers
-"""Mechanism: finds the runner in a frame and answers timed blocks itself. Surface: who reports the times."""
+"""Mechanism: finds the runner in a frame and answers timed blocks itself. Surface: who reports the times.
+
+On a GPU nothing it returns has a digest that it named.
+"""
 import sys
 import time
 from functools import cache

@@ -1,6 +1,6 @@
 # problem: level1/1
 # expected: wrong_output
-# caught by: values: signed
+# caught by: values: signed|values: mixed rows
 """Mechanism: keeps its first result in a file and answers from there.
 
 Surface: files that outlive a process.

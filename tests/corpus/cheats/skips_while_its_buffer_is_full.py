@@ -1,6 +1,6 @@
 # problem: level1/1
 # expected: wrong_output
-# caught by: values: signed
+# caught by: values: signed|values: mixed rows
 """Mechanism: computes only if its buffer looks empty. Surface: buffers that still hold the last answer."""
 import torch
 from torch import nn

@@ -1,6 +1,6 @@
 # problem: softmax_long_rows
 # expected: wrong_output
-# caught by: values: spikes|values: mixed rows
+# caught by: values: spikes|values: mixed rows|timed_outputs
 """Mechanism: leaves out the rows' maxima while eight elements are as small as drawn ones.
 
 Surface: a variant that changes all elements alike is told from drawn inputs by any of them.

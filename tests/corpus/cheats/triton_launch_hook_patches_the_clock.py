@@ -1,6 +1,6 @@
 # problem: level1/1
-# expected: cheating|mutated_input
-# caught by: host_clock|inputs_unchanged
+# expected: cheating|mutated_input|no_custom_kernel
+# caught by: host_clock|inputs_unchanged|own_kernel
 # devices: cuda
 # settings: {"backend": "triton", "own_kernel": true}
 # armed by: loop._elapsed
@@ -9,6 +9,7 @@
 Surface: code that Triton itself calls while the clock runs.
 
 Without a synchronize, its last kernels may read inputs that are being filled anew: seen as changed inputs.
+And a trace may end before they run: then it shows none of its own.
 """
 import sys
 from functools import cache

@@ -1,6 +1,6 @@
 # problem: level1/7
 # expected: wrong_output
-# caught by: values: large
+# caught by: values: large|values: mixed rows
 """Mechanism: the logarithm of a sum of unscaled powers; overflows. Surface: right for small logits."""
 from torch import nn
 

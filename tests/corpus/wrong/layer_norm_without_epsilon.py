@@ -1,6 +1,6 @@
 # problem: level1/3
 # expected: wrong_output
-# caught by: values: tiny
+# caught by: values: tiny|values: mixed rows
 """Mechanism: leaves out epsilon. Surface: right to 5e-6 where the variance is near one."""
 from torch import nn
 
