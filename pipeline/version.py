@@ -2,7 +2,7 @@
 
 __version__ = "0.2.0"
 
-POLICY = "13"
+POLICY = "14"
 """The policy by which candidates are judged: tolerances, checks, and what a measurement may claim. It is
 raised where the same candidate may get another verdict or another speedup than before. Only results under one
 policy are ranked together."""

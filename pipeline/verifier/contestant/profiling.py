@@ -51,17 +51,18 @@ LIBRARY_NAMESPACES = _words(
 _ALLOCATE = _words(
     "empty empty_like empty_strided empty_permuted new_empty new_empty_strided _efficientzerotensor resize_ "
     "resize_as_ set_ detach_ squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ as_strided_ rename_ "
-    "requires_grad_ retain_grad _coalesced_ _unsafe_view record_stream lift"
+    "requires_grad_ retain_grad _coalesced_ _unsafe_view record_stream lift sparse_resize_and_clear_ "
+    "_sparse_coo_tensor_with_dims_and_tensors _empty_affine_quantized _empty_per_channel_affine_quantized"
 )
 """Operators that touch no element: memory is taken, given another shape, or noted."""
 _MOVE = _words(
     "copy_ copy clone _to_copy _copy_from _copy_from_and_resize _pin_memory item _local_scalar_dense "
     "_foreach_copy_ _foreach_zero_ zero zero_ zeros zeros_like new_zeros ones ones_like new_ones full "
-    "full_like new_full fill fill_ scalar_tensor arange repeat"
+    "full_like new_full fill fill_ scalar_tensor arange repeat copy_sparse_to_sparse_"
 )
 """Operators that copy, cast or fill. Those that rearrange (`cat`, `gather`, `pad`) count as computing."""
-_REPEAT = ("copy", "aten.repeat")
-"""It adds up a few sizes: the only one of these that calls operators that compute."""
+_REPEATS_BY, _FEW = frozenset({"aten.add", "aten.cat"}), 64
+"""`repeat` calls these on a few sizes. No other one of these calls operators that compute."""
 
 MARK = "kernelproof function "
 BEGINS, ENDS = "kernelproof begins", "kernelproof ends"
@@ -108,6 +109,8 @@ def passed_over(name: str, shapes: Iterable[Sequence[int]]) -> int:
     if _EACH_COUNTS.search(name):
         return sum(map(prod, all_shapes))
     distinct = set(all_shapes)
+    if not _is_pointwise(name):
+        return sum(map(prod, distinct))
     sizes = [set(each) - {1} for each in zip_longest(*(shape[::-1] for shape in distinct), fillvalue=1)]
     fit = len(distinct) > 1 and all(len(each) < 2 for each in sizes)
     outer = prod(max(each, default=1) for each in sizes) if fit else 0
@@ -132,7 +135,9 @@ def attributed(spans: Iterable[Span], launchers: Collection[int] = ()) -> Attrib
             stack.pop()
         caller, in_library = stack[-1][1:] if stack else (None, False)
         kind, name, is_library = _kind(span.name)
-        overridden = kind == "operator" and caller is not None and caller[0] == "copy" and caller != _REPEAT
+        overridden = kind == "operator" and caller is not None and caller[0] == "copy"
+        if caller == ("copy", "aten.repeat") and name in _REPEATS_BY and span.elements <= _FEW:
+            overridden = False
         if in_library and caller is not None and not overridden:
             owners[span.correlation] = caller
             continue
@@ -180,6 +185,14 @@ def _computes(name: str) -> bool:
         s for s in torch._C._jit_get_schemas_for_operator(name) if torch._C._dispatch_has_kernel(_full(s))
     ]
     return not schemas or not all(_views(s) or _delegates(s) or _tells(s) for s in schemas)
+
+
+@lru_cache(maxsize=4096)
+def _is_pointwise(name: str) -> bool:
+    """Whether an operator combines its tensors element by element."""
+    packet = getattr(torch.ops.aten, name.replace("::", ".").partition(".")[2], None)
+    found = [getattr(packet, overload) for overload in packet.overloads()] if packet is not None else []
+    return any(torch.Tag.pointwise in each.tags for each in found)
 
 
 def _full(schema: Any) -> str:

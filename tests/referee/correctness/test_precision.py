@@ -70,6 +70,17 @@ PROBLEMS: dict[str, tuple[str, str, str]] = {
         "torch.view_as_real(torch.view_as_complex(x.unflatten(2, (32, 2))) * self.w).flatten(2)",
         "torch.randn(9, 64, 64)",
     ),
+    "rotary of angles": (
+        "self.w = nn.Buffer(torch.randn(64, 64) / 80)",
+        "x + torch.view_as_real(torch.view_as_complex((x @ self.w).unflatten(2, (32, 2)))"
+        " * torch.polar(torch.ones(64, 32), torch.arange(2048.0).view(64, 32) / 900)).flatten(2)",
+        "torch.randn(9, 64, 64)",
+    ),
+    "rows added up in float16": (
+        "pass",
+        "torch.zeros(20, 50, dtype=torch.float16).index_put((torch.arange(400) % 20,), x, accumulate=True)",
+        "torch.rand(400, 50, dtype=torch.float16)",
+    ),
     "bfloat16 table": (
         "self.w = nn.Embedding(300, 64, dtype=torch.bfloat16)",
         "self.w(x)",
@@ -123,6 +134,14 @@ def in_parts(parts: list[Callable[[torch.Tensor], torch.Tensor]], terms: list[tu
     return product
 
 
+def turned(x: torch.Tensor) -> torch.Tensor:
+    """Pairs turned by their angles."""
+    angles = torch.arange(2048.0).view(64, 32) / 900
+    even, odd = x[..., ::2], x[..., 1::2]
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+
+
 def bfloat16(x: torch.Tensor) -> torch.Tensor:
     return x.bfloat16().float()
 
@@ -165,6 +184,7 @@ COARSE: dict[tuple[str, str], Candidate] = {
     ("softmax of product", "TF32 of centred inputs"): centred,
     ("small scale", "TF32"): lambda m, x: x + 0.01 * (eleven_bits(x) @ eleven_bits(m.w)),
     ("short product", "16-bit weights"): lambda m, x: x @ sixteen_bits(m.w.T).T,
+    ("rotary of angles", "TF32"): lambda m, x: x + turned(eleven_bits(x) @ eleven_bits(m.w)),
 }
 HONEST: dict[tuple[str, str], Candidate] = {
     ("embedding", "by a gather"): lambda m, x: m.w.weight.gather(0, x[:, None].expand(-1, 64)),
@@ -185,6 +205,8 @@ HONEST: dict[tuple[str, str], Candidate] = {
     ("squared error", "TF32, which is not separable"): lambda m, x: ((eleven_bits(x) - 0.5) ** 2).mean(),
     ("whole numbers", "TF32, which is exact"): lambda m, x: eleven_bits(x) @ eleven_bits(m.w),
     ("complex sum", "in turn"): lambda m, x: sum(x.unbind(1)),
+    ("rotary of angles", "three TF32"): lambda m, x: x + turned(three_tf32(x.flatten(0, 1), m.w).view_as(x)),
+    ("rows added up in float16", "in float32"): lambda m, x: x.float().view(20, 20, 50).sum(0).half(),
 }
 
 

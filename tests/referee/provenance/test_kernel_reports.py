@@ -298,6 +298,15 @@ def test_a_copy_that_was_made_to_compute_counts_without_what_it_computes() -> No
     assert found.totals == {("copy", "aten.alias_copy"): (1, 50), ("operator", "aten.relu"): (1, 50)}
 
 
+def test_repeat_calls_only_what_adds_up_sizes() -> None:
+    few = [("aten::add", 5, 10), ("aten::cat", 12, 20)]
+    assert set(attributed(spans(("aten::repeat", 0, 100), *few)).totals) == {("copy", "aten.repeat")}
+    found = attributed(spans(("aten::repeat", 0, 100), ("aten::mm", 20, 80)))
+    assert ("operator", "aten.mm") in found.totals
+    many = Span("aten::add", 20, 80, 1, elements=1000)
+    assert ("operator", "aten.add") in attributed([*spans(("aten::repeat", 0, 100)), many]).totals
+
+
 def test_an_own_operator_counts_without_the_operators_that_it_calls() -> None:
     found = attributed(
         spans(("my::op", 0, 100), ("aten::empty", 5, 10), ("aten::mm", 20, 80), ("aten::clone", 85, 95))
@@ -396,6 +405,7 @@ def test_other_threads_have_a_nesting_of_their_own() -> None:
         (lambda x: torch.cat([x, x]), {"aten.cat"}, set()),
         (lambda x: torch.index_copy(x, 0, torch.arange(4), x), {"aten.index_copy"}, None),
         (lambda x: (x.repeat(2, 2), torch.view_copy(x, (16,))), set(), {"aten.repeat", "aten.view_copy"}),
+        (lambda x: torch.zeros_like(x.to_sparse()).to(torch.float64), {"aten._to_sparse"}, None),
     ],
 )
 def test_compute_operators_are_told_from_views_and_copies(

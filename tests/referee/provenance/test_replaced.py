@@ -181,6 +181,18 @@ HONEST: list[tuple[str, Works, Works, set[Kind]]] = [
         on_cpu(("clamp", 1, 1.0, 100)),
         {Kind.FUNCTION},
     ),
+    (
+        "a maximum over windows, of what torch makes a curve of in other words",
+        on_cpu(("silu", 1, 1.0, 1000), ("max_pool2d", 1, 1.0, 1000)),
+        on_cpu(("sigmoid", 1, 0.5, 1000), ("mul", 1, 0.5, 1000)),
+        {Kind.COMPARISON},
+    ),
+    (
+        "a relu of what torch sorts in other words",
+        on_cpu(("sort", 1, 1.0, 1000), ("relu", 1, 1.0, 1000)),
+        on_cpu(("topk", 1, 1.0, 1000)),
+        {Kind.COMPARISON},
+    ),
 ]
 
 
@@ -224,6 +236,11 @@ SPELLED: list[tuple[str, list[Line], list[Line]]] = [
     ("softmax", [("softmax", 1, 1.0, 100)], [("exp", 1, 0.1, 100), ("sum", 1, 0, 100), ("div", 1, 0, 110)]),
     ("a sum by a product", [("sum", 1, 1.0, 100)], [("mv", 1, 0.1, 110)]),
     ("relu by a root", [("relu", 1, 1.0, 100)], [("sqrt", 1, 0.3, 100), ("mul", 1, 0.1, 100)]),
+    (
+        "silu and a maximum",
+        [("silu", 1, 1.0, 100), ("max_pool2d", 1, 1.0, 100)],
+        [("sigmoid", 1, 0.3, 100), ("mul", 1, 0.3, 100), ("amax", 1, 0.3, 100)],
+    ),
     ("a maximum by a sort", [("amax", 1, 1.0, 100)], [("sort", 1, 3.0, 100)]),
     ("a median by a sort", [("median", 1, 1.0, 100)], [("sort", 1, 3.0, 100)]),
     ("pooling", [("max_pool2d", 1, 1.0, 100)], [("amax", 1, 0.5, 225)]),
@@ -257,6 +274,8 @@ def test_tensors_of_one_shape_count_once_but_for_products_and_maxima() -> None:
     assert passed_over("aten.mul", [(4, 4), (4,)]) == 20
     assert passed_over("aten.hann_window", []) == 0
     assert passed_over("aten.mul", [(40, 1), (50,)]) == passed_over("aten.mul", [(40, 50)]) == 2000
+    assert passed_over("aten.embedding", [(5000, 1), (40,)]) == 5040
+    assert passed_over("aten.searchsorted", [(50,), (40, 1)]) == 90
     assert passed_over("aten.mm", [(4, 4), (4, 4)]) == passed_over("aten.maximum", [(4, 4), (4, 4)]) == 32
     quarters = 3 * passed_over("aten.maximum", [(400,), (400,)])
     pooled = compared(on_cpu(("max_pool2d", 1, 1.0, 1600)), on_cpu(("maximum", 3, 0.3, quarters)))
@@ -280,6 +299,17 @@ def test_an_unknown_operator_may_do_anything_and_its_time_counts() -> None:
     assert scaled.kinds and not scaled.by_fused
     assert compared(fft, on_cpu(("mul", 1, 0.5, 1000))).by_fused
     assert compared(fft, on_cpu(("mul", 1, 2.0, 10))).by_fused
+
+
+@pytest.mark.parametrize(
+    ("order", "others"),
+    [("topk", [("max", 1, 0.5, 1000)]), ("bucketize", [("gt", 1, 0.5, 1000), ("sum", 1, 0.5, 1000)])],
+)
+def test_a_comparison_that_stands_for_an_order_leaves_nothing_to_a_trifle(
+    order: str, others: list[Line]
+) -> None:
+    found = compared(on_cpu((order, 1, 1.0, 1000)), on_cpu(*others))
+    assert (found.kinds, found.by_fused) == ((Kind.ORDER,), ())
 
 
 def test_a_table_made_of_no_tensor_makes_up_for_no_work_on_tensors() -> None:

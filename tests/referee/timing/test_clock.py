@@ -194,6 +194,17 @@ def test_calls_that_share_their_work_claim_no_more_than_one_alone(calls: int, ea
     assert told.pace is not Pace.FASTER
 
 
+@pytest.mark.parametrize("noise", [0.02, 0.05])
+def test_calls_alone_that_vary_seldom_leave_a_claim_above_the_truth(noise: float) -> None:
+    source, shared = random.Random(1), [10.0, *[1e-6] * 7]
+    rounds = [clock.Round("BC", [10.0] * 8, shared, 10.0, 80.0) for _ in range(10)]
+    above = 0
+    for _ in range(300):
+        alone = [each for _ in range(8) for each in single(10.0, source.gauss(10.0, 10.0 * noise))[:1]]
+        above += claim.conclude(rounds, backend="cpp", single=alone).speedup > claim.REACH
+    assert above <= 6
+
+
 @given(st.floats(0.05, 100), st.floats(0.2, 5), st.floats(0, 1))
 def test_a_call_alone_that_comes_to_cold_caches_takes_no_claim_away(
     each: float, ratio: float, cold: float

@@ -100,6 +100,11 @@ _MOVES = _GATHERS - {"_embedding_bag", "_embedding_bag_forward_only"} | {
     *("full_like", "new_full", "fill_", "zero_", "scalar_tensor", "lift_fresh"),
 }
 """Operators whose float results hold elements of their operands, or constants."""
+_MADE = {
+    *("polar", "complex", "ones", "ones_like", "new_ones", "eye", "arange", "linspace", "logspace"),
+    *("rand", "rand_like", "randn", "randn_like"),
+}
+"""Operators that make complex numbers, and add none up."""
 _ALIKE = ({torch.float32, torch.complex64}, {torch.float16}, {torch.bfloat16})
 """Dtypes between which a move rounds nothing."""
 _TANH = {"tanh", "sigmoid", "gelu", "silu", "mish"}
@@ -188,9 +193,11 @@ class _Rounded(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self._by_hand:
             result = self._off(func, name.rstrip("_"), bound(func, args, kwargs), result)
         if not func.is_view:
-            kinds, moves = _kinds([args, kwargs, result]), name in _MOVES
+            named = bound(func, args, kwargs)
+            adds = bool(named.get("accumulate") or named.get("reduce"))
+            kinds, moves = _kinds([args, kwargs, result]), name in _MOVES and not adds
             self.moved &= not _kinds(result) or (moves and any(map(kinds.issubset, _ALIKE)))
-            elementwise = moves or torch.Tag.pointwise in func.tags
+            elementwise = moves or name in _MADE or torch.Tag.pointwise in func.tags
             self.adds_complex |= not elementwise and any(kind.is_complex for kind in kinds)
         return self._exponentials(result, bound(func, args, kwargs)["dim"]) if rounded and softmax else result
 

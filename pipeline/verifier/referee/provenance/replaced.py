@@ -21,8 +21,8 @@ from kernelproof.types import Launch, Origin
 
 
 class Kind(StrEnum):
-    """A kind of work. None of them can be composed of the others, but for sums, which products can do, and
-    comparisons."""
+    """A kind of work. None of them can be composed of the others, but for sums, which products can do,
+    comparisons, and such orders as a maximum is."""
 
     PRODUCT = "products"
     SUM = "sums"
@@ -285,11 +285,15 @@ def _kinds_replaced(
     """Kinds of what is missing that other work of libraries does not make up for. With `unseen_ms` fused work
     makes up for it too: all calls that are missing count with the elements of the largest. Work of unknown
     kind has to take so many milliseconds as half of the fastest of them. Any work on as many elements makes
-    up for that of unknown operators."""
+    up for that of unknown operators.
+
+    A curve or a sort compares, too. But where it stands for another, it stands for no comparison besides."""
     lacks = {}
     for kind in Kind:
-        needed = {name: times for name in missing if (times := _kinds(name).needs[kind])}
+        needed = _needed(missing, kind)
         lacking = [missing[name] for name in needed if missing[name].ms > 0]
+        if kind is Kind.COMPARISON and lacking and unseen_ms is None:
+            needed = _needed(missing, kind, Kind.FUNCTION, Kind.ORDER)
         lacks[kind] = lack = _sum(_times(missing[name], times) for name, times in needed.items())
         if unseen_ms is not None and lacking:
             most = max(_each(spent).elements for spent in lacking)
@@ -301,6 +305,11 @@ def _kinds_replaced(
             lacks[kind] = known if seen else Spent()
     fused = unseen_ms is not None
     return tuple(k for k, lack in lacks.items() if lack.ms > 0 and not _compensated(k, lack, more, fused))
+
+
+def _needed(missing: Iterable[str], *kinds: Kind) -> dict[str, int]:
+    """The operators that do work of these kinds, and how often."""
+    return {name: times for name in missing if (times := sum(_kinds(name).needs[kind] for kind in kinds))}
 
 
 def _times(spent: Spent, times: int) -> Spent:
@@ -327,7 +336,9 @@ def _compensated(kind: Kind, lack: Spent, more: Mapping[str, Spent], fused: bool
     """Whether libraries do as much of this kind of work elsewhere. Time decides where the work is of unknown
     kind or size (of `cat` no sizes are recorded), and for products: one of them may be arranged as another,
     or as a sum of terms. `fused`: as in `_kinds_replaced`."""
-    able = {n: _times(spent, times) for n, spent in more.items() if (times := _kinds(n).does[kind])}
+    kinds = {kind, Kind.COMPARISON} if fused and kind is Kind.ORDER else {kind}  # a maximum for a `topk`
+    does = {name: max(_kinds(name).does[each] for each in kinds) for name in more}
+    able = {name: _times(more[name], times) for name, times in does.items() if times}
     by_time: Mapping[str, Spent] = {n: s for n, s in able.items() if not (s.elements and lack.elements)}
     if kind in (Kind.OTHER, Kind.PRODUCT):
         as_many = fused and _sum(more.values()).elements >= COMPENSATED_SHARE * lack.elements

@@ -134,7 +134,7 @@ def reached(rounds: Sequence[Round], backend: str, device_spread: float = 0.0) -
 
 
 def within_single(reach: Reached, single: Sequence[Round]) -> Reached:
-    """The reach where calls that share no work bear the claim out, else no more than they show.
+    """The reach where calls that share no work bear the claim out, else no more than they surely show.
 
     `single`: rounds of one call each. On a CPU all inputs of a block lie readable at its first call, so all
     results can be computed at once, and a weight is read once for all.
@@ -143,7 +143,7 @@ def within_single(reach: Reached, single: Sequence[Round]) -> Reached:
         shown, baseline = _times(own), clock.baseline_ms(own)
         assert shown is not None
         if shown.low > math.exp(-reach.estimate) + SINGLE_SHARE + SINGLE_MS / baseline:
-            outer = Interval(low=-math.log(shown.low), high=max(reach.outer.high, -math.log(shown.low)))
+            outer = Interval(low=-math.log(shown.high), high=max(reach.outer.high, -math.log(shown.low)))
             reach = replace(reach, outer=outer)
     return reach
 
