@@ -65,6 +65,7 @@ def _run(
     waiting, theirs = os.pipe()
     command = [
         sys.executable,
+        "-P",
         "-m",
         "kernelproof.verifier.referee.fitness",
         "--size",

@@ -79,7 +79,7 @@ def _server(path: str) -> socket.socket:
     foreign = ("OPENAI_", "KERNELPROOF_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     process = subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(theirs.fileno())],
+        [sys.executable, "-P", "-c", SERVER, str(theirs.fileno())],
         env=kept | {"PYTHONPATH": path},
         cwd="/",
         stdin=subprocess.DEVNULL,

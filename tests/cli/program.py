@@ -25,7 +25,7 @@ from tests import terminal
 from tests.cli import prestarted
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = (sys.executable, "-c", "from kernelproof.cli.app import main; main()")
+PROGRAM = (sys.executable, "-P", "-c", "from kernelproof.cli.app import main; main()")
 READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
 
 

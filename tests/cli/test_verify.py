@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,20 @@ def test_a_correct_candidate(program: Program, relu: tuple[object, ...], tmp_pat
     (attempt,) = program.attempts()
     assert (attempt.status, attempt.source) == (Status.CORRECT, material.right())
     assert program.left_after() == {} and program.scratch() == []
+
+
+def test_nothing_is_imported_from_where_the_user_stands(
+    program: Program, relu: tuple[object, ...], tmp_path: Path
+) -> None:
+    """torch looks for a package `cuda`: a candidate of this name would run in the referee's process."""
+    ran, file = tmp_path / "ran", written(tmp_path / "right.py", material.right())
+    for name in ("cuda", "torch", "numpy", "triton", "pydantic", "typer"):
+        written(program.workspace / f"{name}.py", f"open({str(ran)!r}, 'a').write({name!r})\n")
+    program.run("verify", file, *relu, *QUICK, code=0)
+    program.run("problems", "check", *relu[1:], code=0)
+    module = [sys.executable, "-m", "kernelproof", "leaderboard"]
+    subprocess.run(module, cwd=program.workspace, env=program.environment, check=True, capture_output=True)
+    assert not ran.exists()
 
 
 @pytest.mark.ci

@@ -67,8 +67,8 @@ class RefereeProcess:
         self._sock = ours
         try:
             self._process = subprocess.Popen(
-                [
-                    *(sys.executable, "-W", "ignore", "-m", "kernelproof.verifier.referee"),
+                [  # -P: a candidate `cuda.py` where the user stands is no module of ours
+                    *(sys.executable, "-P", "-W", "ignore", "-m", "kernelproof.verifier.referee"),
                     *(str(theirs.fileno()), str(lifeline_read)),
                 ],
                 pass_fds=(theirs.fileno(), lifeline_read),
