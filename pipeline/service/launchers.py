@@ -33,7 +33,7 @@ from kernelproof.service.artefacts import is_address
 from kernelproof.verifier.devices.discovery import VISIBLE, Gpu, gpus
 from kernelproof.workspace import DATABASE_VARIABLE, WORKSPACE_VARIABLE, Workspace, address
 
-WORKERS = sys.executable, "-P", "-m", "kernelproof", "service", "workers"
+WORKERS = "-P", "-m", "kernelproof", "service", "workers"
 """-P: nothing is imported from where the user stands."""
 STORE_VARIABLES = ("AWS_", "FSSPEC_")
 """Beginnings of variables that say where an artefact store is, and hold the credentials for it."""
@@ -167,7 +167,7 @@ class Supervisor:
         source = str(Path(__file__).parents[2])  # the copy that runs here: an actor of Ray has others
         paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
         return subprocess.Popen(
-            [*WORKERS, "--until-input-ends", *self._options],
+            [sys.executable, *WORKERS, "--until-input-ends", *self._options],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **self._environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -366,7 +366,7 @@ class Slurm:
         """Submits a job. Its log lies in the workspace, in `generated/workers/slurm`."""
         logs = self._command.place.generated / "workers" / "slurm"
         logs.mkdir(parents=True, exist_ok=True)
-        words = [*WORKERS, *self._command.options(role)]
+        words = [sys.executable, *WORKERS, *self._command.options(role)]
         _output(
             *("sbatch", f"--job-name={self._command.cluster_name}-{name}", f"--output={logs}/{name}-%j.log"),
             *(f"--cpus-per-task={self._command.cpus}", "--open-mode=append", "--requeue"),

@@ -22,8 +22,8 @@ def test_a_full_disk_is_told(program: Program) -> None:
 def test_a_directory_that_is_gone_is_told(program: Program, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    code = f"import os; os.rmdir({str(gone)!r}); {PROGRAM[2]}"
-    done = run_as(program, *PROGRAM[:2], code, "leaderboard", cwd=gone)
+    code = f"import os; os.rmdir({str(gone)!r}); {PROGRAM[-1]}"
+    done = run_as(program, *PROGRAM[:-1], code, "leaderboard", cwd=gone)
     assert done.returncode == 2
     assert "the current directory is gone" in done.stderr
 
