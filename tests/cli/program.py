@@ -25,6 +25,7 @@ from tests import terminal
 from tests.cli import prestarted
 
 ROOT = Path(__file__).parents[2]
+# -P: as the installed command, which imports nothing from where it is called
 PROGRAM = (sys.executable, "-P", "-c", "from kernelproof.cli.app import main; main()")
 READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
 

@@ -191,8 +191,8 @@ def _computes(name: str) -> bool:
 def _is_pointwise(name: str) -> bool:
     """Whether an operator combines its tensors element by element."""
     packet = getattr(torch.ops.aten, name.replace("::", ".").partition(".")[2], None)
-    found = [getattr(packet, overload) for overload in packet.overloads()] if packet is not None else []
-    return any(torch.Tag.pointwise in each.tags for each in found)
+    overloads = packet.overloads() if packet is not None else ()
+    return any(torch.Tag.pointwise in getattr(packet, overload).tags for overload in overloads)
 
 
 def _full(schema: Any) -> str:

@@ -100,7 +100,7 @@ _MOVES = _GATHERS - {"_embedding_bag", "_embedding_bag_forward_only"} | {
     *("full_like", "new_full", "fill_", "zero_", "scalar_tensor", "lift_fresh"),
 }
 """Operators whose float results hold elements of their operands, or constants."""
-_MADE = {
+_FACTORIES = {
     *("polar", "complex", "ones", "ones_like", "new_ones", "eye", "arange", "linspace", "logspace"),
     *("rand", "rand_like", "randn", "randn_like"),
 }
@@ -189,17 +189,16 @@ class _Rounded(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.count += floating
         if rounded and not softmax:
             args, kwargs = self._operands(func, name, args, kwargs)
-        result = func(*args, **kwargs)
+        named, result = bound(func, args, kwargs), func(*args, **kwargs)
         if self._by_hand:
-            result = self._off(func, name.rstrip("_"), bound(func, args, kwargs), result)
+            result = self._off(func, name.rstrip("_"), named, result)
         if not func.is_view:
-            named = bound(func, args, kwargs)
             adds = bool(named.get("accumulate") or named.get("reduce"))
             kinds, moves = _kinds([args, kwargs, result]), name in _MOVES and not adds
             self.moved &= not _kinds(result) or (moves and any(map(kinds.issubset, _ALIKE)))
-            elementwise = moves or name in _MADE or torch.Tag.pointwise in func.tags
+            elementwise = moves or name in _FACTORIES or torch.Tag.pointwise in func.tags
             self.adds_complex |= not elementwise and any(kind.is_complex for kind in kinds)
-        return self._exponentials(result, bound(func, args, kwargs)["dim"]) if rounded and softmax else result
+        return self._exponentials(result, named["dim"]) if rounded and softmax else result
 
     def _operands(
         self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]

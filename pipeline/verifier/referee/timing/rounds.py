@@ -34,7 +34,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -501,7 +501,8 @@ class Stopwatch:
         places = self._places(len(draws))
         self._candidate.pause()
         self._baseline.pause()
-        watched = replace(self._fill(slots, places, draws), early=early)
+        watched = self._fill(slots, places, draws)
+        watched.early = early
         self._block(self._candidate, slots, places, watched, how)
         if watched.changed or self._changed(slots, watched):
             timed.failure = timed.failure or "inputs_unchanged"
